@@ -174,14 +174,37 @@ func (p *Pushes) Surveyed(f *eventsv1.MainlineSurveyed) bool {
 // ProvenGreen reports whether a version of the mainline's head is known to be green. The whole repository's version changes
 // with every commit, so there an older head counts too, if nothing has come past the queue since.
 func (p *Pushes) ProvenGreen(v *eventsv1.TargetVersion, ledger *evidence.Ledger, policy *eventsv1.StepPolicy) bool {
-	green := func(hash string) bool {
-		return ledger.State(evidence.Version{Target: v.Target, Hash: hash}, policy) == evidence.Green
+	return v.Trivial || v.Absent || len(p.proven(v, ledger, policy)) > 0
+}
+
+// proven returns those versions that show a version of the mainline's head to be green.
+func (p *Pushes) proven(v *eventsv1.TargetVersion, ledger *evidence.Ledger, policy *eventsv1.StepPolicy) (list []evidence.Version) {
+	hashes := []string{v.Hash}
+	if at, open := p.at(v.Target); open && v.Target == targets.Repository && at.hash != v.Hash {
+		hashes = append(hashes, at.hash)
 	}
-	if v.Trivial || v.Absent || green(v.Hash) {
-		return true
+	for _, hash := range hashes {
+		if of := (evidence.Version{Target: v.Target, Hash: hash}); ledger.State(of, policy) == evidence.Green {
+			list = append(list, of)
+		}
 	}
-	at, open := p.at(v.Target)
-	return open && v.Target == targets.Repository && green(at.hash)
+	return list
+}
+
+// Outdated returns the attempts that show a version of the mainline's head to be green, if the change's version became red after all of
+// them, else nil. What steps find outside of the tree may have changed since (M23c).
+func (p *Pushes) Outdated(v *eventsv1.TargetVersion, red evidence.Version, ledger *evidence.Ledger, policy *eventsv1.StepPolicy) (list []*eventsv1.Proof) {
+	if v.Trivial || v.Absent {
+		return nil
+	}
+	for _, green := range p.proven(v, ledger, policy) {
+		passed := ledger.Outdated(green, red)
+		if passed == nil {
+			return nil
+		}
+		list = append(list, &eventsv1.Proof{Version: &eventsv1.TargetVersion{Target: green.Target, Hash: green.Hash}, Build: passed.Build, Attempt: passed.Attempt})
+	}
+	return list
 }
 
 // Prepared folds the preparation of a build of the mainline itself, which found its targets' versions as of its base.

@@ -39,8 +39,7 @@ func (s State) String() string {
 type Result struct {
 	// attempts are the finished ones, each once, in the order of the log.
 	attempts []attempt
-	// withdrawn is the number up to which attempts no longer count against the version.
-	withdrawn uint32
+	withdrawal
 	// trivial is set if no command verifies the version: it is green by definition.
 	trivial bool
 	// after is the number after which the version's attempts are numbered.
@@ -54,16 +53,32 @@ type Result struct {
 	LastFruitless *eventsv1.StepFinished
 	// Flake is set while attempts that count contradict each other.
 	Flake bool
+	last  places
 
 	// The number of attempts that count, by outcome: see tally.
 	passed                                          bool
 	failedBeforePass, failed, timedOut, couldNotRun uint32
 }
 
+// places are the numbers of the last attempt that passed, and of FailedBy, among all attempts of the log; 0 for none.
+type places struct{ passed, failed uint64 }
+
 type attempt struct {
 	number   uint32
 	finished *eventsv1.StepFinished
+	// sequence is its place among all attempts of the log.
+	sequence uint64
 }
+
+// withdrawal says what of a version's attempts does not count.
+type withdrawal struct {
+	// withdrawn is the number up to which attempts no longer count against the version.
+	withdrawn uint32
+	// outdated is the number up to which they do not count at all.
+	outdated uint32
+}
+
+func (w withdrawal) upTo() uint32 { return max(w.withdrawn, w.outdated) }
 
 func (r *Result) has(number uint32) bool {
 	return slices.ContainsFunc(r.attempts, func(a attempt) bool { return a.number == number })
@@ -83,8 +98,13 @@ func (r *Result) Unreported() (n int) {
 func (r *Result) tally() {
 	r.PassedBy, r.FailedBy, r.LastFruitless = nil, nil, nil
 	r.passed, r.failedBeforePass, r.failed, r.timedOut, r.couldNotRun = false, 0, 0, 0, 0
+	r.last = places{}
 	for _, a := range r.attempts {
+		if a.number <= r.outdated {
+			continue
+		}
 		if a.finished.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+			r.last.passed = a.sequence
 			if !r.passed {
 				r.passed, r.failedBeforePass, r.PassedBy = true, r.failed, a.finished
 			}
@@ -96,7 +116,7 @@ func (r *Result) tally() {
 		switch a.finished.Outcome {
 		case eventsv1.StepOutcome_STEP_OUTCOME_FAILED:
 			r.failed++
-			r.FailedBy = a.finished
+			r.FailedBy, r.last.failed = a.finished, a.sequence
 		case eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT:
 			r.timedOut++
 			r.LastFruitless = a.finished
@@ -113,9 +133,11 @@ type Ledger struct {
 	results map[Version]*Result
 	// forgotten is the highest number of an attempt that was forgotten.
 	forgotten uint32
+	// sequence is the number of attempts that were read.
+	sequence uint64
 	// withdrawn is kept beside the results, as these may come later, or be forgotten and come again. withdrawals holds
 	// the same versions, oldest first.
-	withdrawn   map[Version]uint32
+	withdrawn   map[Version]withdrawal
 	withdrawals []Version
 	// quarantines are those in force, by name.
 	quarantines Quarantines
@@ -126,13 +148,13 @@ const keptWithdrawals = 8192
 
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger {
-	return &Ledger{results: map[Version]*Result{}, withdrawn: map[Version]uint32{}}
+	return &Ledger{results: map[Version]*Result{}, withdrawn: map[Version]withdrawal{}}
 }
 
 func (l *Ledger) at(v Version) *Result {
 	r := l.results[v]
 	if r == nil {
-		r = &Result{after: l.forgotten, withdrawn: l.withdrawn[v], quarantined: l.quarantines.Has(v.Target)}
+		r = &Result{after: l.forgotten, withdrawal: l.withdrawn[v], quarantined: l.quarantines.Has(v.Target)}
 		l.results[v] = r
 	}
 	return r
@@ -145,7 +167,8 @@ func (l *Ledger) Apply(f *eventsv1.StepFinished) bool {
 		return false
 	}
 	f = WithoutOutput(f)
-	r.attempts = append(r.attempts, attempt{f.Attempt, f})
+	l.sequence++
+	r.attempts = append(r.attempts, attempt{f.Attempt, f, l.sequence})
 	r.tally()
 	return true
 }
@@ -270,7 +293,7 @@ func (l *Ledger) forgetWithdrawals() {
 		return
 	}
 	l.withdrawals = slices.DeleteFunc(l.withdrawals, func(v Version) bool {
-		if tooMany <= 0 || l.withdrawn[v] > l.forgotten || l.results[v] != nil {
+		if tooMany <= 0 || l.withdrawn[v].upTo() > l.forgotten || l.results[v] != nil {
 			return false
 		}
 		tooMany--
@@ -282,10 +305,10 @@ func (l *Ledger) forgetWithdrawals() {
 // Of returns a new ledger with what this one knows of some versions, and nothing else.
 func (l *Ledger) Of(versions []Version) *Ledger {
 	of := NewLedger()
-	of.forgotten, of.quarantines = l.forgotten, l.quarantines
+	of.forgotten, of.sequence, of.quarantines = l.forgotten, l.sequence, l.quarantines
 	for _, v := range versions {
-		if upTo, is := l.withdrawn[v]; is {
-			of.Withdraw(v, upTo)
+		if w, is := l.withdrawn[v]; is {
+			of.withdraw(v, w)
 		}
 		if r := l.results[v]; r != nil {
 			copied := *r
@@ -304,9 +327,30 @@ func (l *Ledger) ForgetTrivial(v Version) {
 	}
 }
 
-// Withdrawn returns the last attempt at each version that a record of landfall.changes takes back, nil if it takes back none: a
-// rejection or ejection whose reason names them (M20a), or a ChangeRetried (M23a).
-func Withdrawn(m proto.Message) []*eventsv1.Proof {
+// TakeBack folds what a record of landfall.changes takes back, and returns the versions that this is about: a rejection, an
+// ejection (M20a) or a ChangeRetried (M23a) what was said against versions, a refusal what was found before on the base (M23c).
+func (l *Ledger) TakeBack(m proto.Message) (versions []Version) {
+	for _, p := range withdrawn(m) {
+		l.Withdraw(VersionOf(p), p.GetAttempt())
+		versions = append(versions, VersionOf(p))
+	}
+	if f, is := m.(*eventsv1.Refused); is {
+		for _, p := range f.GetBaseOutdated() {
+			l.Outdate(VersionOf(p), p.GetAttempt())
+			versions = append(versions, VersionOf(p))
+		}
+	}
+	return versions
+}
+
+// TakesBack reports whether a record of landfall.changes takes back what attempts have shown.
+func TakesBack(m proto.Message) bool {
+	f, is := m.(*eventsv1.Refused)
+	return is && len(f.GetBaseOutdated()) > 0 || len(withdrawn(m)) > 0
+}
+
+// withdrawn returns the last attempt at each version that no longer counts against it.
+func withdrawn(m proto.Message) []*eventsv1.Proof {
 	switch f := m.(type) {
 	case *eventsv1.ChangeRejected:
 		return f.GetReason().GetFailed()
@@ -326,13 +370,38 @@ func VersionOf(p *eventsv1.Proof) Version {
 // Withdraw takes back what the attempts up to a number show against a version. A change was rejected or ejected for them, so
 // they have had their effect: when somebody submits the same again, it is run again. It names the attempts because withdrawals
 // and results stand in different topics: whichever a reader folds first, the same attempts count in the end.
-func (l *Ledger) Withdraw(v Version, upTo uint32) {
-	if _, had := l.withdrawn[v]; !had {
+func (l *Ledger) Withdraw(v Version, upTo uint32) { l.withdraw(v, withdrawal{withdrawn: upTo}) }
+
+// Outdate takes back whatever the attempts up to a number show of a version: it has to be found again.
+func (l *Ledger) Outdate(v Version, upTo uint32) { l.withdraw(v, withdrawal{outdated: upTo}) }
+
+func (l *Ledger) withdraw(v Version, w withdrawal) {
+	old, had := l.withdrawn[v]
+	if !had {
 		l.withdrawals = append(l.withdrawals, v)
 	}
-	l.withdrawn[v] = max(l.withdrawn[v], upTo)
+	l.withdrawn[v] = old.and(w)
 	if r := l.results[v]; r != nil {
-		r.withdrawn = max(r.withdrawn, upTo)
+		r.withdrawal = r.and(w)
 		r.tally()
 	}
+}
+
+func (w withdrawal) and(o withdrawal) withdrawal {
+	return withdrawal{withdrawn: max(w.withdrawn, o.withdrawn), outdated: max(w.outdated, o.outdated)}
+}
+
+// Outdated returns the last attempt that proves a version green if all such attempts were read before the one that has made another
+// version red, else nil. What a step finds outside of its tree may have changed between the two (M23c).
+func (l *Ledger) Outdated(green, red Version) *eventsv1.StepFinished {
+	g, r := l.results[green], l.results[red]
+	if g == nil || r == nil || g.trivial || !g.passed || g.last.passed > r.last.failed {
+		return nil
+	}
+	for _, a := range slices.Backward(g.attempts) {
+		if a.sequence == g.last.passed && a.finished.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED && a.number > g.outdated {
+			return a.finished
+		}
+	}
+	return nil
 }

@@ -21,11 +21,13 @@ func TestASnapshotHoldsTheWholeLedger(t *testing.T) {
 		l := evidence.NewLedger()
 		for range 200 {
 			v := evidence.Version{Target: fmt.Sprint("//t", random.IntN(20)), Hash: fmt.Sprint("h", random.IntN(3))}
-			switch attempt := l.NextAttempt(v); random.IntN(10) {
+			switch attempt := l.NextAttempt(v); random.IntN(11) {
 			case 8:
 				l.Quarantine(&eventsv1.TargetQuarantined{Target: v.Target, UntilUs: 1})
 			case 9:
 				l.Quarantine(&eventsv1.QuarantineEnded{Target: v.Target})
+			case 10:
+				l.Outdate(v, uint32(random.IntN(4)))
 			case 0:
 				l.Withdraw(v, uint32(random.IntN(4)))
 			case 1:

@@ -15,7 +15,7 @@ import (
 )
 
 // naiveState goes through the attempts in the order of the log until one settles the version.
-func naiveState(trivial bool, steps []*eventsv1.StepFinished, withdrawn uint32, p *eventsv1.StepPolicy) evidence.State {
+func naiveState(trivial bool, steps []*eventsv1.StepFinished, withdrawn, outdated uint32, p *eventsv1.StepPolicy) evidence.State {
 	if trivial {
 		return evidence.Green
 	}
@@ -26,6 +26,9 @@ func naiveState(trivial bool, steps []*eventsv1.StepFinished, withdrawn uint32, 
 			continue
 		}
 		seen[s.Attempt] = true
+		if s.Attempt <= outdated {
+			continue
+		}
 		passed := s.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED
 		if !passed && s.Attempt <= withdrawn {
 			continue
@@ -117,15 +120,17 @@ func TestTheWholeRepositoryIsNeverQuarantined(t *testing.T) {
 
 // TestM19aM20aM24AgreeWithANaiveTwin: a version is green, red or exhausted by the first attempts that settle it
 // under the policy; an aborted attempt says nothing; of an attempt that is reported twice the first record
-// stands; what was withdrawn speaks against nobody; one version's results are nothing to another's.
+// stands; what was withdrawn speaks against nobody, what is outdated says nothing (M23c); one version's results are nothing to another's.
 func TestM19aM20aM24AgreeWithANaiveTwin(t *testing.T) {
 	r := seedtest.Random(t)
+	const outdatedToo = evidence.Exhausted + 1
 	count := map[evidence.State]int{}
 	for range 20_000 {
 		versions := []evidence.Version{{Target: "a", Hash: "1"}, {Target: "a", Hash: "2"}, {Target: "b", Hash: "1"}}
 		l := evidence.NewLedger()
 		steps := map[evidence.Version][]*eventsv1.StepFinished{}
-		withdrawn := map[evidence.Version]uint32{}
+		withdrawn, outdated := map[evidence.Version]uint32{}, map[evidence.Version]uint32{}
+		var log []*eventsv1.StepFinished // those that are no repeats
 		trivial := map[evidence.Version]bool{}
 		for range r.IntN(14) {
 			v := versions[r.IntN(len(versions))]
@@ -137,6 +142,10 @@ func TestM19aM20aM24AgreeWithANaiveTwin(t *testing.T) {
 				upTo := uint32(r.IntN(4))
 				l.Withdraw(v, upTo)
 				withdrawn[v] = max(withdrawn[v], upTo)
+			case n < 5:
+				upTo := uint32(r.IntN(4))
+				l.Outdate(v, upTo)
+				outdated[v] = max(outdated[v], upTo)
 			default:
 				// Attempts are mostly in order; some are missing, some are told twice.
 				f := &eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: uint32(1 + r.IntN(6)), Outcome: eventsv1.StepOutcome(1 + r.IntN(5))}
@@ -151,17 +160,21 @@ func TestM19aM20aM24AgreeWithANaiveTwin(t *testing.T) {
 					t.Fatalf("attempt %d of %v after %v: a repeat is %v", f.Attempt, v, steps[v], seen)
 				}
 				steps[v] = append(steps[v], f)
+				if !seen {
+					log = append(log, f)
+				}
 			}
 		}
 		policy := &eventsv1.StepPolicy{FailedRetries: uint32(r.IntN(3)), TimedOutRetries: uint32(r.IntN(3)), InfrastructureRetries: uint32(r.IntN(3))}
 		for _, v := range versions {
 			what := fmt.Sprintf("%v of %v, withdrawn up to %d, trivial %v, under %v", v, steps[v], withdrawn[v], trivial[v], policy)
-			got, want := l.State(v, policy), naiveState(trivial[v], steps[v], withdrawn[v], policy)
+			what = fmt.Sprintf("%s, outdated up to %d", what, outdated[v])
+			got, want := l.State(v, policy), naiveState(trivial[v], steps[v], withdrawn[v], outdated[v], policy)
 			if got != want {
 				t.Fatalf("%s, want %s: %s", got, want, what)
 			}
 			count[got]++
-			checkNames(t, l.Result(v), got, steps[v], withdrawn[v], what)
+			checkNames(t, l.Result(v), got, steps[v], max(withdrawn[v], outdated[v]), outdated[v], what)
 			next := l.NextAttempt(v)
 			for _, s := range steps[v] {
 				if s.Attempt == next {
@@ -178,6 +191,29 @@ func TestM19aM20aM24AgreeWithANaiveTwin(t *testing.T) {
 				}
 			}
 		}
+		green, red := versions[r.IntN(3)], versions[r.IntN(3)]
+		var pass *eventsv1.StepFinished // the last one of green if no failure of red that counts comes before it
+		failed := false
+		for _, f := range log {
+			switch v := (evidence.Version{Target: f.Target, Hash: f.Hash}); {
+			case f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED && v == green && f.Attempt > outdated[v]:
+				pass, failed = f, false
+			case f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && v == red && f.Attempt > max(withdrawn[v], outdated[v]):
+				failed = true
+			}
+		}
+		if trivial[green] || !failed {
+			pass = nil
+		}
+		if got := l.Outdated(green, red); got != pass {
+			t.Fatalf("%v is outdated by %v at %v, want %v, in %v", green, red, got, pass, log)
+		}
+		if pass != nil {
+			count[outdatedToo]++
+		}
+	}
+	if count[outdatedToo] < 200 {
+		t.Errorf("only %d times outdated", count[outdatedToo])
 	}
 	for s := evidence.Unknown; s <= evidence.Exhausted; s++ {
 		if count[s] < 500 {
@@ -187,7 +223,7 @@ func TestM19aM20aM24AgreeWithANaiveTwin(t *testing.T) {
 }
 
 // checkNames: what is named in a proof is an attempt of that outcome, and for a failure one that counts.
-func checkNames(t *testing.T, r *evidence.Result, s evidence.State, steps []*eventsv1.StepFinished, withdrawn uint32, what string) {
+func checkNames(t *testing.T, r *evidence.Result, s evidence.State, steps []*eventsv1.StepFinished, withdrawn, outdated uint32, what string) {
 	t.Helper()
 	if r == nil {
 		if s != evidence.Unknown {
@@ -195,7 +231,7 @@ func checkNames(t *testing.T, r *evidence.Result, s evidence.State, steps []*eve
 		}
 		return
 	}
-	if p := r.PassedBy; p != nil && p.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+	if p := r.PassedBy; p != nil && (p.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED || p.Attempt <= outdated) {
 		t.Fatalf("passed by %v: %s", p, what)
 	}
 	if s == evidence.Red && r.FailedBy == nil || s == evidence.Exhausted && r.LastFruitless == nil {

@@ -26,6 +26,10 @@ func TestM20aTheOrderOfWithdrawalsAndResultsDoesNotMatter(t *testing.T) {
 		for range r.IntN(3) {
 			upTo = append(upTo, uint32(1+r.IntN(len(steps))))
 		}
+		takeBack := (*evidence.Ledger).Withdraw
+		if r.IntN(2) == 0 {
+			takeBack = (*evidence.Ledger).Outdate
+		}
 		policy := &eventsv1.StepPolicy{FailedRetries: uint32(r.IntN(3)), TimedOutRetries: uint32(r.IntN(3)), InfrastructureRetries: uint32(r.IntN(3))}
 		// Results keep their order; withdrawals come anywhere between, differently for two readers.
 		fold := func() evidence.State {
@@ -33,13 +37,13 @@ func TestM20aTheOrderOfWithdrawalsAndResultsDoesNotMatter(t *testing.T) {
 			left := append([]uint32(nil), upTo...)
 			for _, s := range steps {
 				for len(left) > 0 && r.IntN(2) == 0 {
-					l.Withdraw(v, left[0])
+					takeBack(l, v, left[0])
 					left = left[1:]
 				}
 				l.Apply(s)
 			}
 			for _, n := range left {
-				l.Withdraw(v, n)
+				takeBack(l, v, n)
 			}
 			return l.State(v, policy)
 		}

@@ -37,10 +37,13 @@ type Finding struct {
 	Proof []*eventsv1.Proof
 	// Missing holds every version that is not green.
 	Missing []*eventsv1.TargetVersion
-	// Red holds the missing ones that are red while the mainline is proven green in their targets, or lacks them.
+	// Red holds the missing ones that are red while the mainline is proven green in their targets, or lacks them. In one of them at least
+	// it was proven so after the failure.
 	Red []*eventsv1.Proof
 	// BaseUnproven holds the versions of M that have to be proven green before a red version of T counts against the change.
 	BaseUnproven []*eventsv1.TargetVersion
+	// BaseOutdated holds, of the version in BaseUnproven, the attempts that passed before the candidate's version became red (M23c).
+	BaseOutdated []*eventsv1.Proof
 	// Exhausted holds the missing ones that have used up their retries without a result.
 	Exhausted []*eventsv1.Proof
 	// RedReason is why the last of Red failed, ExhaustedReason why the first of Exhausted has no result.
@@ -50,6 +53,8 @@ type Finding struct {
 // Examine compares a candidate's versions with what is proven.
 func Examine(c Candidate, e Evidence) Finding {
 	var f Finding
+	var outdated *eventsv1.TargetVersion // the first of M's versions that passed before a failure only
+	confirmed := false
 	for _, v := range c.Versions {
 		if v.Trivial || v.Absent {
 			f.Proof = append(f.Proof, proof(v, nil))
@@ -73,6 +78,11 @@ func Examine(c Candidate, e Evidence) Finding {
 			default:
 				f.Red = append(f.Red, failure(v, r.FailedBy))
 				f.RedReason = r.FailedBy.GetReason()
+				if passed := e.outdated(base, v); passed == nil {
+					confirmed = true
+				} else if outdated == nil {
+					outdated, f.BaseOutdated = base, passed
+				}
 			}
 		case evidence.Exhausted:
 			f.Exhausted = append(f.Exhausted, failure(v, r.LastFruitless))
@@ -82,7 +92,21 @@ func Examine(c Candidate, e Evidence) Finding {
 		}
 		f.Missing = append(f.Missing, v)
 	}
+	if confirmed {
+		f.BaseOutdated = nil
+	} else if outdated != nil {
+		f.Red, f.RedReason = nil, ""
+		f.doubt(outdated)
+	}
 	return f
+}
+
+// outdated returns the attempts by which M's version is green, if the candidate's became red after all of them, else nil.
+func (e Evidence) outdated(base, red *eventsv1.TargetVersion) []*eventsv1.Proof {
+	if base == nil {
+		return nil
+	}
+	return e.Pushes.Outdated(base, evidence.Version{Target: red.Target, Hash: red.Hash}, e.Ledger, e.Policy)
 }
 
 // doubt adds a version of M once; the landing commits of a change share it.
@@ -141,10 +165,13 @@ func MayReject(c Candidate, f Finding, proposed *eventsv1.Reason, missingRequire
 	case len(f.Red) > 0:
 		return &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED, Message: f.RedReason, Failed: f.Red, Other: proposed.GetOther()}, nil
 	}
-	refused := &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing, Disproved: true, BaseUnproven: f.BaseUnproven,
+	refused := &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing, Disproved: true, BaseUnproven: f.BaseUnproven, BaseOutdated: f.BaseOutdated,
 		Message: "no target version of the tree that would land is proven red"}
 	if len(f.BaseUnproven) > 0 {
 		refused.Message = f.BaseUnproven[0].Target + " failed, and it is not known to be green on the mainline without the change; it is verified there first"
+	}
+	if len(f.BaseOutdated) > 0 {
+		refused.Message = f.BaseOutdated[0].GetVersion().GetTarget() + " failed, and it has passed on the mainline before that; it is run there once more, without the change, to tell whether the change is the cause"
 	}
 	return nil, refused
 }

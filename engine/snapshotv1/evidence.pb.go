@@ -34,7 +34,9 @@ type EvidenceLedger struct {
 	// Oldest first.
 	Withdrawals []*EvidenceWithdrawal `protobuf:"bytes,3,rep,name=withdrawals,proto3" json:"withdrawals,omitempty"`
 	// Sorted by target.
-	Quarantines   []*v1.TargetQuarantined `protobuf:"bytes,4,rep,name=quarantines,proto3" json:"quarantines,omitempty"`
+	Quarantines []*v1.TargetQuarantined `protobuf:"bytes,4,rep,name=quarantines,proto3" json:"quarantines,omitempty"`
+	// The number of finished attempts that were read.
+	Sequence      uint64 `protobuf:"varint,5,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -97,6 +99,13 @@ func (x *EvidenceLedger) GetQuarantines() []*v1.TargetQuarantined {
 	return nil
 }
 
+func (x *EvidenceLedger) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
 // EvidenceResult is what is known of one target version.
 type EvidenceResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -110,7 +119,11 @@ type EvidenceResult struct {
 	// The number after which the version's attempts are numbered.
 	After uint32 `protobuf:"varint,5,opt,name=after,proto3" json:"after,omitempty"`
 	// In the order of the log.
-	Attempts      []*v1.StepFinished `protobuf:"bytes,6,rep,name=attempts,proto3" json:"attempts,omitempty"`
+	Attempts []*v1.StepFinished `protobuf:"bytes,6,rep,name=attempts,proto3" json:"attempts,omitempty"`
+	// The place of each attempt among all that were read.
+	Sequences []uint64 `protobuf:"varint,7,rep,packed,name=sequences,proto3" json:"sequences,omitempty"`
+	// What attempts up to this number show does not count at all.
+	Outdated      uint32 `protobuf:"varint,8,opt,name=outdated,proto3" json:"outdated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -187,12 +200,28 @@ func (x *EvidenceResult) GetAttempts() []*v1.StepFinished {
 	return nil
 }
 
+func (x *EvidenceResult) GetSequences() []uint64 {
+	if x != nil {
+		return x.Sequences
+	}
+	return nil
+}
+
+func (x *EvidenceResult) GetOutdated() uint32 {
+	if x != nil {
+		return x.Outdated
+	}
+	return 0
+}
+
 // EvidenceWithdrawal takes back what attempts up to a number say against a version.
 type EvidenceWithdrawal struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	Hash          string                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
-	UpTo          uint32                 `protobuf:"varint,3,opt,name=up_to,json=upTo,proto3" json:"up_to,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Target string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	Hash   string                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
+	UpTo   uint32                 `protobuf:"varint,3,opt,name=up_to,json=upTo,proto3" json:"up_to,omitempty"`
+	// What attempts up to this number show does not count at all.
+	Outdated      uint32 `protobuf:"varint,4,opt,name=outdated,proto3" json:"outdated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -248,27 +277,38 @@ func (x *EvidenceWithdrawal) GetUpTo() uint32 {
 	return 0
 }
 
+func (x *EvidenceWithdrawal) GetOutdated() uint32 {
+	if x != nil {
+		return x.Outdated
+	}
+	return 0
+}
+
 var File_snapshots_v1_evidence_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_evidence_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsnapshots/v1/evidence.proto\x12\x15landfall.snapshots.v1\x1a\x17events/v1/builder.proto\x1a\x17events/v1/gateway.proto\"\x85\x02\n" +
+	"\x1bsnapshots/v1/evidence.proto\x12\x15landfall.snapshots.v1\x1a\x17events/v1/builder.proto\x1a\x17events/v1/gateway.proto\"\xa1\x02\n" +
 	"\x0eEvidenceLedger\x12\x1c\n" +
 	"\tforgotten\x18\x01 \x01(\rR\tforgotten\x12?\n" +
 	"\aresults\x18\x02 \x03(\v2%.landfall.snapshots.v1.EvidenceResultR\aresults\x12K\n" +
 	"\vwithdrawals\x18\x03 \x03(\v2).landfall.snapshots.v1.EvidenceWithdrawalR\vwithdrawals\x12G\n" +
-	"\vquarantines\x18\x04 \x03(\v2%.landfall.events.v1.TargetQuarantinedR\vquarantines\"\xc8\x01\n" +
+	"\vquarantines\x18\x04 \x03(\v2%.landfall.events.v1.TargetQuarantinedR\vquarantines\x12\x1a\n" +
+	"\bsequence\x18\x05 \x01(\x04R\bsequence\"\x82\x02\n" +
 	"\x0eEvidenceResult\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x1c\n" +
 	"\twithdrawn\x18\x03 \x01(\rR\twithdrawn\x12\x18\n" +
 	"\atrivial\x18\x04 \x01(\bR\atrivial\x12\x14\n" +
 	"\x05after\x18\x05 \x01(\rR\x05after\x12<\n" +
-	"\battempts\x18\x06 \x03(\v2 .landfall.events.v1.StepFinishedR\battempts\"U\n" +
+	"\battempts\x18\x06 \x03(\v2 .landfall.events.v1.StepFinishedR\battempts\x12\x1c\n" +
+	"\tsequences\x18\a \x03(\x04R\tsequences\x12\x1a\n" +
+	"\boutdated\x18\b \x01(\rR\boutdated\"q\n" +
 	"\x12EvidenceWithdrawal\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x13\n" +
-	"\x05up_to\x18\x03 \x01(\rR\x04upToB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
+	"\x05up_to\x18\x03 \x01(\rR\x04upTo\x12\x1a\n" +
+	"\boutdated\x18\x04 \x01(\rR\boutdatedB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
 
 var (
 	file_snapshots_v1_evidence_proto_rawDescOnce sync.Once

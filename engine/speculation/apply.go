@@ -114,6 +114,7 @@ func (q *Queue) refused(f *eventsv1.Refused) {
 	q.guarded[id] = true
 	q.delta.dirty[id] = true
 	q.delta.answered = append(q.delta.answered, &eventsv1.Answered{Change: f.Change, Decision: f.Decision})
+	q.withdraw(f)
 	if len(f.BaseUnproven) > 0 && f.Base == q.Lineup.Head {
 		q.pushes.Doubted(f.BaseUnproven)
 		q.proving.survey.Drop(namesOf(f.BaseUnproven)...)
@@ -152,9 +153,7 @@ func (q *Queue) landOverPushes(f *eventsv1.ChangeLanded) {
 
 // withdraw folds which attempts a record takes back.
 func (q *Queue) withdraw(m proto.Message) {
-	for _, p := range evidence.Withdrawn(m) {
-		v := evidence.VersionOf(p)
-		q.known.ledger.Withdraw(v, p.GetAttempt())
+	for _, v := range q.known.ledger.TakeBack(m) {
 		q.dirtyHolders(v)
 		if q.pushes.Has(v) { // it is proven on the mainline again
 			q.delta.allDirty = true

@@ -96,6 +96,7 @@ func (w *world) someElse() {
 				Versions: []*eventsv1.TargetVersion{w.version("//t1"), {Target: "//marked", Hash: "h", Trivial: true}}}
 			if w.r.IntN(2) == 0 {
 				m.BaseUnproven = []*eventsv1.TargetVersion{{Target: "//t2", Hash: "before the queue"}}
+				m.BaseOutdated = []*eventsv1.Proof{{Version: w.version("//t1"), Attempt: w.r.Uint32N(3)}}
 			}
 			w.take(m)
 		}

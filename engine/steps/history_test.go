@@ -96,7 +96,7 @@ func (h *history) next() proto.Message {
 			fresh = append(fresh, id)
 			h.known = append(h.known, id)
 			d.Items = append(d.Items, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: &eventsv1.BuildScheduled{
-				Build: id, Value: float64(h.r.IntN(3)), Idle: h.r.IntN(6) == 0, Change: &eventsv1.AssumedChange{Change: h.built()}, Steps: &eventsv1.StepPolicy{
+				Build: id, Base: fmt.Sprint("m", h.r.IntN(3)), Value: float64(h.r.IntN(3)), Idle: h.r.IntN(6) == 0, Change: &eventsv1.AssumedChange{Change: h.built()}, Steps: &eventsv1.StepPolicy{
 					FailedRetries: uint32(h.r.IntN(2)), TimedOutRetries: uint32(h.r.IntN(2)), InfrastructureRetries: uint32(h.r.IntN(2))},
 			}}})
 		}
@@ -208,6 +208,8 @@ func (h *history) fact() proto.Message {
 		return &eventsv1.ChangeRevised{Admission: h.admission(c.Change, 2)}
 	case 5:
 		return &eventsv1.ChangeCancelled{Change: c.Change, Revision: uint64(h.r.IntN(2))}
+	case 7:
+		return &eventsv1.MainlineMoved{To: fmt.Sprint("m", h.r.IntN(3))}
 	case 6:
 		commits := []string{fmt.Sprint("m", h.r.IntN(3))}
 		if h.r.IntN(2) == 0 {
@@ -216,8 +218,11 @@ func (h *history) fact() proto.Message {
 		return &eventsv1.ChangeLanded{Change: c, Commits: commits, Proof: []*eventsv1.Proof{{Version: h.version()}}}
 	}
 	failed := []*eventsv1.Proof{{Version: h.version(), Attempt: uint32(1 + h.r.IntN(2)*20)}}
-	if h.r.IntN(2) == 0 {
+	switch h.r.IntN(4) {
+	case 0:
 		return &eventsv1.ChangeRetried{Change: c, Failed: failed}
+	case 1:
+		return &eventsv1.Refused{Change: c, BaseOutdated: failed}
 	}
 	return &eventsv1.ChangeRejected{Change: c, Reason: &eventsv1.Reason{Failed: failed}}
 }

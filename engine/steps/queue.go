@@ -91,9 +91,13 @@ func (q *Queue) Apply(message proto.Message, origin Origin) bool {
 // foldChange folds a fact of landfall.changes: who is pending no more, and what takes evidence back. One that came too late
 // to change the lineup changes nothing here.
 func (q *Queue) foldChange(message proto.Message, offset int64) bool {
+	head := q.lineup.Head
 	consequence := q.lineup.Apply(message, offset)
 	if !consequence.Applied {
 		return false
+	}
+	if q.lineup.Head != head {
+		q.leaveHead(head)
 	}
 	if consequence.Left != nil {
 		q.changeLeft(consequence.Left.ID(), consequence.Left.Revision(), consequence.Revised)
@@ -112,12 +116,12 @@ func (q *Queue) foldChange(message proto.Message, offset int64) bool {
 	if m, is := message.(*eventsv1.ChangeLanded); is {
 		q.memory.replaceOnMainline(m)
 	}
-	q.withdraw(evidence.Withdrawn(message))
+	q.takeBack(message)
 	return true
 }
 
 // Withdraws reports whether a record takes evidence back. Such a record waits for the schedules and results before it.
-func Withdraws(message proto.Message) bool { return len(evidence.Withdrawn(message)) > 0 }
+func Withdraws(message proto.Message) bool { return evidence.TakesBack(message) }
 
 // Early returns the number of preparations whose schedule has not been read.
 func (q *Queue) Early() int { return len(q.early) }

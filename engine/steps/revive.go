@@ -14,12 +14,12 @@ const keptClosed = 256
 
 // close drops a build that is over. One that did not end by success can come back: the enumerator may read what withdraws
 // the evidence for that before it reads that the build is prepared, and then it waits for the build's steps. The two records
-// stand in different topics, so a builder that drops the build for ever could leave it waiting.
+// stand in different topics, so a builder that drops the build for ever could leave it waiting. One of the mainline can come back in
+// any case: what was green there can be asked for again (M23c).
 func (q *Queue) close(b *build) {
 	q.drop(b)
 	q.leaveShares(b)
-	green := func(a asked) bool { return q.ledger.State(a.Version, b.policy()) == evidence.Green }
-	if b.successor != "" || !slices.ContainsFunc(b.asked, func(a asked) bool { return !green(a) }) {
+	if b.successor != "" || b.change().GetChange() != "" && q.isGreen(b) {
 		return
 	}
 	q.closed = append(q.closed, b)
@@ -28,12 +28,20 @@ func (q *Queue) close(b *build) {
 	}
 }
 
-// withdraw takes back the attempts up to those that are named. A build of the mainline that was over for one comes back too, as
-// those of changes do.
-func (q *Queue) withdraw(failed []*eventsv1.Proof) {
-	for _, p := range failed {
-		v := evidence.VersionOf(p)
-		q.ledger.Withdraw(v, p.GetAttempt())
+func (q *Queue) isGreen(b *build) bool {
+	return !slices.ContainsFunc(b.asked, func(a asked) bool { return q.ledger.State(a.Version, b.policy()) != evidence.Green })
+}
+
+// leaveHead forgets the green builds of a head that the mainline no longer has: what is asked for again is asked for of the new one.
+func (q *Queue) leaveHead(head string) {
+	q.forgetClosed(func(b *build) bool {
+		return b.change().GetChange() == "" && b.scheduled.GetBase() == head && q.isGreen(b)
+	})
+}
+
+// takeBack folds what a record takes back. A build of the mainline that was over for it comes back too, as those of changes do.
+func (q *Queue) takeBack(m proto.Message) {
+	for _, v := range q.ledger.TakeBack(m) {
 		q.updateAll(v)
 		q.reviveFor(v, true)
 	}

@@ -284,7 +284,7 @@ func (s *twinState) isOver(b *twinBuild) (over, success bool) {
 func (s *twinState) settle() {
 	for _, b := range s.builds {
 		if over, success := s.isOver(b); b.prepared != nil && !b.over && over {
-			b.over, b.closed = true, !success && b.successor == ""
+			b.over, b.closed = true, (!success || b.scheduled.Change.Change.Change == "") && b.successor == ""
 			s.gone = append(s.gone, [2]float64{b.began + float64(b.got)/b.value, b.value})
 			if !b.shares() {
 				s.gone = s.gone[:len(s.gone)-1]
@@ -308,6 +308,11 @@ func (s *twinState) left(c *eventsv1.ChangeRef, revised bool) {
 
 func (s *twinState) withdraw(v evidence.Version, upTo uint32) {
 	s.ledger.Withdraw(v, upTo)
+	s.reopen(v, true)
+}
+
+func (s *twinState) outdate(v evidence.Version, upTo uint32) {
+	s.ledger.Outdate(v, upTo)
 	s.reopen(v, true)
 }
 
@@ -425,7 +430,13 @@ func (t *twin) now() *twinState {
 				s.reopen(v, false)
 			}
 		default:
+			head := s.lineup.Head
 			consequence := s.lineup.Apply(m, 0)
+			for _, b := range s.builds {
+				if _, success := s.isOver(b); success && s.lineup.Head != head && b.scheduled.Base == head && b.scheduled.Change.Change.Change == "" {
+					b.closed = false
+				}
+			}
 			if consequence.Left != nil {
 				s.left(consequence.Left.Ref(), consequence.Revised)
 				delete(s.since, consequence.Left.ID())
@@ -444,6 +455,11 @@ func (t *twin) now() *twinState {
 				failed = m.Reason.Failed
 			case *eventsv1.ChangeRetried:
 				failed = m.Failed
+			}
+			if f, is := m.(*eventsv1.Refused); is && consequence.Applied {
+				for _, p := range f.BaseOutdated {
+					s.outdate(evidence.Version{Target: p.Version.Target, Hash: p.Version.Hash}, p.Attempt)
+				}
 			}
 			for _, p := range failed {
 				if consequence.Applied {

@@ -970,7 +970,10 @@ type Refused struct {
 	Disproved bool `protobuf:"varint,10,opt,name=disproved,proto3" json:"disproved,omitempty"`
 	// Versions of the base, each of a target that is red in T, that nothing has proven green (M23a). They are verified on the
 	// mainline itself. Until they are green, red in their targets says nothing against a change.
-	BaseUnproven  []*TargetVersion `protobuf:"bytes,11,rep,name=base_unproven,json=baseUnproven,proto3" json:"base_unproven,omitempty"`
+	BaseUnproven []*TargetVersion `protobuf:"bytes,11,rep,name=base_unproven,json=baseUnproven,proto3" json:"base_unproven,omitempty"`
+	// The last attempt at each version of base_unproven that passed before the change failed. What attempts up to it showed no longer
+	// counts: what a step finds outside of the tree may have changed since (M23c).
+	BaseOutdated  []*Proof `protobuf:"bytes,12,rep,name=base_outdated,json=baseOutdated,proto3" json:"base_outdated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1078,6 +1081,13 @@ func (x *Refused) GetDisproved() bool {
 func (x *Refused) GetBaseUnproven() []*TargetVersion {
 	if x != nil {
 		return x.BaseUnproven
+	}
+	return nil
+}
+
+func (x *Refused) GetBaseOutdated() []*Proof {
+	if x != nil {
+		return x.BaseOutdated
 	}
 	return nil
 }
@@ -1369,7 +1379,7 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +
 	"\x04base\x18\x03 \x01(\tR\x04base\x122\n" +
 	"\x06reason\x18\x04 \x01(\v2\x1a.landfall.events.v1.ReasonR\x06reason\x12\x19\n" +
-	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"\xd2\x03\n" +
+	"\bstamp_us\x18\x05 \x01(\x03R\astampUs\"\x92\x04\n" +
 	"\aRefused\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +
@@ -1382,7 +1392,8 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\x05class\x18\t \x01(\x0e2\x1f.landfall.events.v1.ReasonClassR\x05class\x12\x1c\n" +
 	"\tdisproved\x18\n" +
 	" \x01(\bR\tdisproved\x12F\n" +
-	"\rbase_unproven\x18\v \x03(\v2!.landfall.events.v1.TargetVersionR\fbaseUnproven\"\xe7\x01\n" +
+	"\rbase_unproven\x18\v \x03(\v2!.landfall.events.v1.TargetVersionR\fbaseUnproven\x12>\n" +
+	"\rbase_outdated\x18\f \x03(\v2\x19.landfall.events.v1.ProofR\fbaseOutdated\"\xe7\x01\n" +
 	"\rMainlineMoved\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12\x18\n" +
@@ -1474,13 +1485,14 @@ var file_events_v1_lander_proto_depIdxs = []int32{
 	16, // 17: landfall.events.v1.Refused.missing:type_name -> landfall.events.v1.TargetVersion
 	1,  // 18: landfall.events.v1.Refused.class:type_name -> landfall.events.v1.ReasonClass
 	16, // 19: landfall.events.v1.Refused.base_unproven:type_name -> landfall.events.v1.TargetVersion
-	17, // 20: landfall.events.v1.MainlineMoved.dropped:type_name -> landfall.events.v1.ChangeRef
-	2,  // 21: landfall.events.v1.MainlineUnreachable.trouble:type_name -> landfall.events.v1.MainlineTrouble
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	3,  // 20: landfall.events.v1.Refused.base_outdated:type_name -> landfall.events.v1.Proof
+	17, // 21: landfall.events.v1.MainlineMoved.dropped:type_name -> landfall.events.v1.ChangeRef
+	2,  // 22: landfall.events.v1.MainlineUnreachable.trouble:type_name -> landfall.events.v1.MainlineTrouble
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_lander_proto_init() }

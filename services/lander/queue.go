@@ -183,9 +183,7 @@ func (q *queue) foldApplied(m proto.Message, offset int64) {
 		q.landings.add(f)
 		q.countLanding()
 	}
-	for _, p := range evidence.Withdrawn(m) {
-		q.ledger.Withdraw(evidence.VersionOf(p), p.GetAttempt())
-	}
+	q.ledger.TakeBack(m)
 }
 
 // markAnswered notes that a decision has its answer.

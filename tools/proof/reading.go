@@ -100,6 +100,8 @@ func (m *machine) seeing(service, topic string, partition int32) func(*journal.E
 		return noResultAsFailure
 	case M20aWithdrawn:
 		return nothingWithdrawn
+	case M23cFoundAgain:
+		return nothingOutdated
 	case M24aByName:
 		return everythingQuarantined
 	case CancelWins:
@@ -239,6 +241,15 @@ func nothingWithdrawn(e *journal.Entry) {
 		}
 	case *eventsv1.ChangeRetried:
 		e.Message = &eventsv1.ChangeRetried{Change: e.Message.(*eventsv1.ChangeRetried).Change}
+	}
+}
+
+// nothingOutdated hides what has to be found again.
+func nothingOutdated(e *journal.Entry) {
+	if f, is := e.Message.(*eventsv1.Refused); is {
+		f = proto.CloneOf(f)
+		f.BaseOutdated = nil
+		e.Message = f
 	}
 }
 

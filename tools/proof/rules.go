@@ -56,6 +56,7 @@ const (
 	M23EveryCommit   Rule = "M23-every-commit"
 	M23aVerifyPushes Rule = "M23a-verify-pushes"
 	M23aProveBase    Rule = "M23a-prove-base"
+	M23cFoundAgain   Rule = "M23c-found-again"
 	M24aByName       Rule = "M24a-by-name"
 )
 
@@ -133,6 +134,7 @@ func Rules() []RuleInfo {
 		{M23aVerifyPushes, "what came past the queue is analysed and verified", "it is taken for green, as the base is", []Count{WronglyRejected}, nil},
 		{M23aProveBase, "a target that is red with a change is proven green on the base before the change is rejected", "the base is taken for green",
 			[]Count{WronglyRejected}, []string{oldFailures}},
+		{M23cFoundAgain, "what passed on the base before a failure does not count for rejecting; it is found again", "nobody hears that it does not count", []Count{Undecided}, nil},
 		{M24aByName, "a quarantine covers the targets that it names", "it covers all targets", []Count{Red, Unproven}, []string{quarantines}},
 
 		{Lease, "a step runs under a lease that was read back", "every worker that wants to runs it", nil, nil},

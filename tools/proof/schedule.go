@@ -37,7 +37,7 @@ var troubleNames = []struct {
 	{"crashes", 3}, {"zombies", 3}, {"faults", 4}, {"lost answers", 3}, {"races", 4}, {"flakes", 3}, {"slowness", 3},
 	{"sabotage", 12}, {"failing analyses", 8}, {"stalls", 4}, {"repeats", 4}, {"clocks", 4}, {"large records", 16},
 	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4}, {refusedPushes, 5}, {forgotten, 3}, {outages, 5}, {oldFailures, 4}, {lostCommits, 5}, {quarantines, 5},
-	{blockedRetries, 3}, {freezes, 5}, {readings, 4},
+	{blockedRetries, 3}, {freezes, 5}, {readings, 4}, {worlds, 4},
 }
 
 // Troubles names what can be left out of a schedule beside its operations (Options.Without).
@@ -65,8 +65,9 @@ type schedule struct {
 	// r draws what people do, before anything happens; hubs which targets are some, hooks what the remote refuses,
 	// away when it is not there, old what was red before, losses which commits it does not give out, tolerance which targets are
 	// quarantined, hopes when people retry what is blocked, freezes
-	// when the remote takes nothing, readings when trees are read in another way; nil for none.
-	r, hubs, hooks, away, old, losses, tolerance, hopes, freezes, readings *rand.Rand
+	// when the remote takes nothing, readings when trees are read in another way, worlds when what
+	// steps find outside of their trees is broken; nil for none.
+	r, hubs, hooks, away, old, losses, tolerance, hopes, freezes, readings, worlds *rand.Rand
 
 	span int64
 	ops  []operation
@@ -109,7 +110,7 @@ func Run(o Options) (t Tally, wrong []string) {
 
 func newSchedule(o Options) *schedule {
 	draws := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, stream)) }
-	s := &schedule{o: o, r: draws(1), hubs: draws(3), hooks: draws(4), away: draws(6), old: draws(7), losses: draws(8), tolerance: draws(9), hopes: draws(10), freezes: draws(14), readings: draws(15), stalled: map[actor]int{}}
+	s := &schedule{o: o, r: draws(1), hubs: draws(3), hooks: draws(4), away: draws(6), old: draws(7), losses: draws(8), tolerance: draws(9), hopes: draws(10), freezes: draws(14), readings: draws(15), worlds: draws(16), stalled: map[actor]int{}}
 	trouble := map[string]bool{}
 	for _, t := range troubleNames {
 		r := s.r
@@ -134,6 +135,8 @@ func newSchedule(o Options) *schedule {
 			r = s.freezes
 		case readings:
 			r = s.readings
+		case worlds:
+			r = s.worlds
 		}
 		trouble[t.name] = r.IntN(t.often) == 0 && !o.Without[t.name]
 	}
@@ -149,6 +152,9 @@ func newSchedule(o Options) *schedule {
 	if !trouble[readings] || o.Leave != "" {
 		s.readings = nil
 	}
+	if !trouble[worlds] || o.Leave != "" {
+		s.worlds = nil
+	}
 	if !trouble[outages] || o.Leave != "" {
 		s.away = nil
 	}
@@ -161,7 +167,7 @@ func newSchedule(o Options) *schedule {
 	if !trouble[quarantines] && o.Leave != M24aByName || o.Leave != "" && o.Leave != M24aByName {
 		s.tolerance = nil
 	}
-	if !trouble[blockedRetries] || o.Leave != "" && o.Leave != M20aWithdrawn {
+	if !trouble[blockedRetries] && s.worlds == nil || o.Leave != "" && o.Leave != M20aWithdrawn {
 		s.hopes = nil
 	}
 	if info, is := o.Leave.Info(); is {
@@ -211,6 +217,7 @@ func newSchedule(o Options) *schedule {
 		s.analysts(x, trouble["failing analyses"])
 		s.operations(x)
 		s.reread(x)
+		s.breakWorld(x)
 	}
 	slices.SortStableFunc(s.ops, func(a, b operation) int { return int(a.at - b.at) })
 	s.ops = slices.DeleteFunc(s.ops, func(op operation) bool { return s.o.Without[op.name] })

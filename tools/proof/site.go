@@ -26,6 +26,8 @@ type site struct {
 	settings *eventsv1.QueueSettings
 	// hubs are those of all settings that it has had, or will have.
 	hubs []*targets.Hubs
+	// broken are the targets that fail whatever their tree holds.
+	broken map[string]bool
 	// least is how often a step is tried again at least, whatever the settings.
 	least retries
 	// lineup is what bystanders know of the queue.

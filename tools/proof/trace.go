@@ -96,6 +96,7 @@ func (x *site) foreigners() (*directpush.Pushes, *evidence.Ledger) {
 			}
 			head = f.Commits[len(f.Commits)-1]
 		case *eventsv1.Refused:
+			ledger.TakeBack(f)
 			if f.Base == head {
 				pushes.Doubted(f.BaseUnproven)
 			}

@@ -17,7 +17,8 @@ import (
 // evidence that is forgotten, outages that of a mainline that is not there for a while, oldFailures that of a mainline that was
 // red before the queue, lostCommits that of a remote that does not give out the commits of some changes, quarantines that of
 // targets whose results block nobody, blockedRetries that of people who retry what is blocked, freezes that
-// of a remote that takes nothing for a while, readings that of a configuration or a tool that changes. Each is drawn apart, so that a seed is the same history with and without.
+// of a remote that takes nothing for a while, readings that of a configuration or a tool that changes,
+// worlds that of something outside of the trees that steps need. Each is drawn apart, so that a seed is the same history with and without.
 const (
 	hubTargets    = "hub targets"
 	refusedPushes = "refused pushes"
@@ -30,6 +31,7 @@ const (
 	blockedRetries = "retries of blocked changes"
 	freezes        = "freezes"
 	readings       = "readings"
+	worlds         = "worlds"
 )
 
 // analysts sets how analyses end.
@@ -112,7 +114,7 @@ func (s *schedule) workers(x *site) {
 			return eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT
 		case s.slow && !s.healthy && r.IntN(12) == 0:
 			return eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN
-		case red:
+		case red || x.broken[v.Target] && !s.healthy:
 			return eventsv1.StepOutcome_STEP_OUTCOME_FAILED
 		case s.flaky && !s.healthy && r.IntN(16) == 0:
 			s.m.tally[FalseFailures]++

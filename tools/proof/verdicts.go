@@ -7,6 +7,7 @@ import (
 
 	"landfall.build/engine/evidence"
 	"landfall.build/engine/lineup"
+	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -38,12 +39,18 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change, 
 	m := k.x.main
 	base := m.commits[f.Base].tree
 	s := m.repository.study(base, m.repository.editsOf(c.Admission.LandingCommits))
-	if s.obstacle != "" || s.invalid || s.reddens(base, k.toleration.firm(offset)) != "" {
+	if s.obstacle != "" || s.invalid {
+		return ""
+	}
+	if target := k.unconfirmed(f, base); target != "" {
+		return target + " did not pass there after the failure"
+	}
+	if s.reddens(base, k.toleration.firm(offset)) != "" {
 		return ""
 	}
 	for _, p := range f.Reason.GetFailed() {
 		// Nobody can know that a failure is false but by trying again, as often as the policy says.
-		if k.s.flaky && k.attemptsThat(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, math.MaxInt64) > k.x.least.failed && slices.ContainsFunc(s.affected.Targets, func(v *eventsv1.TargetVersion) bool {
+		if (k.s.flaky || k.s.worlds != nil) && k.attemptsThat(p.Version, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, math.MaxInt64) > k.x.least.failed && slices.ContainsFunc(s.affected.Targets, func(v *eventsv1.TargetVersion) bool {
 			return v.Target == p.Version.Target && plain(v.Hash) == plain(p.Version.Hash)
 		}) {
 			return ""
@@ -53,6 +60,30 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change, 
 		return target + " is red there without it"
 	}
 	return "it is green there"
+}
+
+// unconfirmed says which failed target has not passed on the mainline after it failed with the change, if that holds for all of them
+// (M23c).
+func (k *checker) unconfirmed(f *eventsv1.ChangeRejected, base *tree) (target string) {
+	for _, p := range f.Reason.GetFailed() {
+		b := base.baseVersions([]*eventsv1.TargetVersion{p.Version})[p.Version.Target]
+		if b == nil || b.Trivial || b.Target == targets.Repository {
+			return "" // it has none there, or that of an older head may stand for it
+		}
+		failed := int64(0)
+		for _, a := range k.attempts[evidence.VersionOf(p)] {
+			if a.Attempt == p.Attempt && failed == 0 { // later ones are repeats
+				failed = a.offset
+			}
+		}
+		if slices.ContainsFunc(k.attempts[evidence.Version{Target: b.Target, Hash: b.Hash}], func(a attempt) bool {
+			return a.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED && a.offset > failed
+		}) {
+			return ""
+		}
+		target = b.Target
+	}
+	return target
 }
 
 // wronglyEjected says why a change should not have been ejected by who had landfall.builds up to an offset, "" if it should.

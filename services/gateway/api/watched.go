@@ -169,7 +169,7 @@ func (w *watched) refresh(queue string) {
 func (h *handler) part(q *view.Queue, k partKey) any {
 	switch k.kind {
 	case PartQueue:
-		return overviewOf(q, h.Clock())
+		return h.overview(q)
 	case PartGraph:
 		return q.Graph()
 	case PartChanges:

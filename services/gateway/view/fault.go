@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"landfall.build/engine/decisive"
 	"landfall.build/engine/lineup"
@@ -494,10 +495,13 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 		}
 	case WhoseMainline:
 		red := q.redOnMainline(f.Target, a)
+		at, passedBefore := q.passedBefore(red)
 		text = "a direct push" + q.pushOf(red) + " broke " + red + " on the mainline: not your change"
 		switch {
 		case slices.Contains(q.redBeforeQueue(), red):
 			text = red + " has been red on the mainline since before the queue: not your change"
+		case passedBefore:
+			text = red + " passed on the mainline at " + at.Format(time.DateTime) + " UTC, and fails there now without your change: not your change"
 		case slices.Contains(q.redUnproven(), red):
 			text = red + " is red on the mainline, and nothing proves that it was green there: not your change"
 		}

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"landfall.build/engine/graph"
 	"landfall.build/engine/targets"
@@ -149,10 +150,33 @@ func (q *Queue) mainlineFailures() (out []Step) {
 	return out
 }
 
-// redUnproven returns the targets that are red on the mainline, that no direct push broke, and of which nothing proves that they
-// were green there.
+// redUnproven returns the targets that are red on the mainline, that no direct push broke, and of which nothing that counts proves
+// that they were green there.
 func (q *Queue) redUnproven() []string {
 	return slices.DeleteFunc(q.mainlineRed(), func(t string) bool { return !slices.Contains(q.check.GetInherited(), t) })
+}
+
+// passedBefore returns when a target that is red on the mainline passed there last, in the very version that is red (M23c).
+func (q *Queue) passedBefore(target string) (at time.Time, did bool) {
+	for _, v := range q.redVersionsOfMainline() {
+		if v.target == target {
+			return q.steps.passedBefore(v)
+		}
+	}
+	return time.Time{}, false
+}
+
+// runsAgain returns those of some targets that passed on the mainline before, and run there once more since a change failed in them
+// (M23c).
+func (q *Queue) runsAgain(of []string) (out []string) {
+	for _, class := range q.check.GetClasses() {
+		for _, t := range class.Targets {
+			if _, did := q.steps.passedBefore(version{t.Target, t.Hash}); did && len(class.Outcomes) == 0 && slices.Contains(of, t.Target) {
+				out = append(out, t.Target)
+			}
+		}
+	}
+	return sortedUnique(out)
 }
 
 // redBeforeQueue returns those of redUnproven that were red before the queue: nothing since has given them another version. The
@@ -161,7 +185,10 @@ func (q *Queue) redBeforeQueue() []string {
 	if q.surveyedAgain {
 		return nil
 	}
-	return slices.DeleteFunc(q.redUnproven(), func(t string) bool { return t == targets.Repository && q.lineup.Sequence > 1 })
+	return slices.DeleteFunc(q.redUnproven(), func(t string) bool {
+		_, passed := q.passedBefore(t)
+		return passed || t == targets.Repository && q.lineup.Sequence > 1
+	})
 }
 
 // blockedTargets returns the targets that keep a change waiting because the mainline itself is red in them, or not

@@ -149,6 +149,26 @@ func (s *stepStore) forget(f *eventsv1.EvidenceForgotten) {
 	s.generation++
 }
 
+// outdate notes that attempts count no more, as what they passed with may have changed (M23c).
+func (s *stepStore) outdate(passed []*eventsv1.Proof) {
+	for _, p := range passed {
+		for _, a := range s.attempts[version{p.GetVersion().GetTarget(), p.GetVersion().GetHash()}] {
+			a.forgotten = a.forgotten || a.number <= p.Attempt
+		}
+	}
+	s.generation++
+}
+
+// passedBefore returns when a version passed last, in an attempt that counts no more.
+func (s *stepStore) passedBefore(v version) (at time.Time, did bool) {
+	for _, a := range s.attempts[v] {
+		if a.forgotten && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED && (!did || a.finished.After(at)) {
+			at, did = a.finished, true
+		}
+	}
+	return at, did
+}
+
 // settling returns the attempt that shows a version's state best: one that passed, else the last one that
 // failed, else the last one. Those that were forgotten show it until the step runs again.
 func (s *stepStore) settling(v version) *attempt {

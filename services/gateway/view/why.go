@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"landfall.build/engine/lineup"
 	eventsv1 "landfall.build/events/v1"
@@ -159,6 +160,9 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 		if len(without(unproven, q.redBeforeQueue())) > 0 {
 			said = in(unproven, "is", "are") + " red on the mainline, and nothing proves that " + verb(len(unproven), "it was", "they were") + " green there"
 		}
+		if at, passed := q.passedBefore(unproven[0]); passed && len(unproven) == 1 {
+			said = in(unproven, "fails", "fail") + " on the mainline too by now, without this change; it passed there at " + at.Format(time.DateTime) + " UTC, so something has changed that its steps find outside of the tree"
+		}
 		out = append(out, reason("It fails in "+said+"; nobody is rejected for that. Once "+
 			verb(len(unproven), "it is", "they are")+" repaired, there or in this change, it goes on by itself."+again, unproven))
 	}
@@ -167,6 +171,9 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 	}
 	switch {
 	case len(out) > 0:
+	case len(q.runsAgain(targets)) > 0:
+		again := q.runsAgain(targets)
+		out = append(out, reason("It fails in "+names(targets)+". Before it is rejected, "+names(again)+" "+verb(len(again), "runs", "run")+" once more on the mainline, without this change, where "+verb(len(again), "it", "they")+" passed before.", again))
 	case q.needsRetry(s.node):
 		out = append(out, reason("It fails in "+names(targets)+", and on the mainline "+verb(len(targets), "it", "they")+" could not be verified. `landfall retry "+id+"` tries again there.", nil))
 	case len(holding(targets, q.check.GetInherited())) > 0:

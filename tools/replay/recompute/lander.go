@@ -104,9 +104,7 @@ func (q *landerQueue) fold(e *journal.Entry) {
 	if !consequence.Applied {
 		return
 	}
-	for _, p := range evidence.Withdrawn(e.Message) {
-		q.ledger.Withdraw(evidence.VersionOf(p), p.GetAttempt())
-	}
+	q.ledger.TakeBack(e.Message)
 }
 
 // record counts one record of the lander, and holds it against the log before it.

@@ -198,6 +198,7 @@ var unrecorded = []string{
 	"field Quotas.teams",
 	"field RecordHeader.key",
 	"field RecordHeader.value",
+	"field Refused.base_outdated",
 	"field Refused.base_unproven",
 	"field RequestPlace.offset",
 	"field RequestPlace.partition",
