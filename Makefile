@@ -18,7 +18,7 @@ KAFKA   := $(TOOLS)/kafka/cluster
 PACKAGES := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 
 .DEFAULT_GOAL := help
-.PHONY: alerts bazel bench build check clickhouse demo deploy-test faults generate help kafka-secured-test kafka-start kafka-stop kafka-test kills page page-test preflight test test-all
+.PHONY: alerts bazel bench build check clickhouse demo deploy-test faults generate help hosts-test kafka-secured-test kafka-start kafka-stop kafka-test kills page page-test preflight test test-all
 
 alerts: preflight ## Test the alerts and dashboards of deploy in the faults that they are for
 	@cd tools/alerts && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -timeout 10m -parallel 20 $(ARGS) .
@@ -62,6 +62,9 @@ help: ## Show this help
 	@echo "Landfall lands changes on a mainline that is green at every commit."; echo
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
 
+hosts-test: preflight ## Test what people ask for at a code host on a real Gitea (built once, some minutes)
+	@tools/gitea/run with tools/gitea/suite $(ARGS)
+
 kafka-start: ## Start Apache Kafka here (NODES=1 or 3), and say where it listens
 	@tools/kafka/run start "$(KAFKA)" $(or $(NODES),1)
 
@@ -94,4 +97,4 @@ test: bazel clickhouse ## Run all tests (ARGS="-run X -v" to choose)
 	@$(GO) test -timeout 20m -p $(PACKAGES) $(ARGS) $(addsuffix /...,$(addprefix ./,$(MODULES)))
 
 test-all: export LANDFALL_TEST_SLOW := 1
-test-all: test kafka-test alerts deploy-test page-test demo ## Run all tests, on an Apache Kafka too, those of alerts, of deploy, of the web page, and the demo
+test-all: test kafka-test hosts-test alerts deploy-test page-test demo ## Run all tests, on an Apache Kafka and a Gitea too, those of alerts, of deploy, of the web page, and the demo

@@ -17,6 +17,7 @@ const (
 	TopicOutcomes     = "landfall.outcomes"
 	TopicDeliveries   = "landfall.deliveries"
 	TopicAccess       = "landfall.access"
+	TopicHosts        = "landfall.hosts"
 )
 
 // Names of the services, as in a record's source and on the command line.
@@ -31,6 +32,7 @@ const (
 	ServiceLander      = "lander"
 	ServiceOutcomes    = "outcomes"
 	ServiceWebhooks    = "webhooks"
+	ServiceHosts       = "hosts"
 	ServiceHistorian   = "historian"
 	ServiceTrainer     = "trainer"
 	ServiceTracer      = "tracer"
@@ -50,9 +52,9 @@ type Topic struct {
 // Topics is the one table of topics: who writes, who reads, whose records need a term.
 func Topics() []Topic {
 	return []Topic{
-		{TopicLandRequests, []string{"clients", ServiceGateway}, []string{ServiceGateway, ServiceHistorian}, nil,
+		{TopicLandRequests, []string{"clients", ServiceGateway, ServiceHosts}, []string{ServiceGateway, ServiceHistorian}, nil,
 			"land requests, JSON or Protobuf; the partition is not trusted"},
-		{TopicChanges, []string{ServiceGateway, ServiceAnalyzer, ServiceLander},
+		{TopicChanges, []string{ServiceGateway, ServiceAnalyzer, ServiceLander, ServiceHosts},
 			[]string{ServiceGateway, ServiceAnalyzer, ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceOutcomes, ServiceHistorian, ServiceTracer}, []string{ServiceLander},
 			"admissions, cancellations, moves, holds; analyses; intentions, landings, rejections, mainline moves, a mainline that cannot be reached"},
 		{TopicBuilds, []string{ServiceBuilder}, []string{ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceOutcomes, ServiceGateway, ServiceHistorian, ServiceTracer}, nil,
@@ -67,11 +69,13 @@ func Topics() []Topic {
 		{TopicDeadLetters, []string{ServiceGateway, ServiceEnumerator, ServiceProfiler, ServiceBuilder},
 			[]string{ServiceGateway, ServiceProfiler, ServiceHistorian}, nil, "what could not be decoded or handled, with reason and position"},
 		// Two owners write the same records, so they count whoever wrote them; the claim tells an owner that it is replaced.
-		{TopicOutcomes, []string{ServiceOutcomes}, []string{"clients", ServiceWebhooks}, []string{ServiceOutcomes},
+		{TopicOutcomes, []string{ServiceOutcomes}, []string{"clients", ServiceWebhooks, ServiceHosts}, []string{ServiceOutcomes},
 			"what became of each change and request, JSON or Protobuf; no service decides by it"},
 		{TopicDeliveries, []string{ServiceWebhooks}, []string{ServiceWebhooks}, []string{ServiceWebhooks},
 			"what became of deliveries to webhooks, and what people have sent again"},
-		{TopicAccess, []string{ServiceGateway}, []string{ServiceGateway}, nil, "tokens of programs, as hashes; keys with which gateways sign who asked them"},
+		{TopicAccess, []string{ServiceGateway, ServiceHosts}, []string{ServiceGateway}, nil, "tokens of programs, as hashes; keys with which gateways and hosts sign who asked them"},
+		{TopicHosts, []string{ServiceHosts}, []string{ServiceHosts}, []string{ServiceHosts},
+			"pull requests at code hosts: that there is news of one, and what was asked and reported there"},
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 var services = []string{
 	events.ServiceGateway, events.ServiceAnalyzer, events.ServiceEnumerator, events.ServiceProfiler, events.ServicePrioritizer,
-	events.ServiceSelector, events.ServiceBuilder, events.ServiceLander, events.ServiceOutcomes, events.ServiceWebhooks, events.ServiceTracer, events.ServiceHistorian, events.ServiceTrainer,
+	events.ServiceSelector, events.ServiceBuilder, events.ServiceLander, events.ServiceOutcomes, events.ServiceWebhooks, events.ServiceHosts, events.ServiceTracer, events.ServiceHistorian, events.ServiceTrainer,
 }
 
 func TestTheTableOfTopicsIsWhole(t *testing.T) {
@@ -47,7 +47,7 @@ func TestTheTableOfTopicsIsWhole(t *testing.T) {
 		}
 	}
 	for _, constant := range []string{events.TopicLandRequests, events.TopicChanges, events.TopicBuilds, events.TopicModels, events.TopicSpeculations,
-		events.TopicProfiles, events.TopicPriorities, events.TopicDecisions, events.TopicDeadLetters, events.TopicOutcomes, events.TopicDeliveries} {
+		events.TopicProfiles, events.TopicPriorities, events.TopicDecisions, events.TopicDeadLetters, events.TopicOutcomes, events.TopicDeliveries, events.TopicHosts} {
 		if !names[constant] {
 			t.Errorf("%s is not in the table", constant)
 		}

@@ -33,6 +33,7 @@ const (
 	HostClass_HOST_CLASS_GERRIT      HostClass = 3
 	HostClass_HOST_CLASS_GITLAB      HostClass = 4
 	HostClass_HOST_CLASS_PHABRICATOR HostClass = 5
+	HostClass_HOST_CLASS_GITEA       HostClass = 6
 )
 
 // Enum value maps for HostClass.
@@ -44,6 +45,7 @@ var (
 		3: "HOST_CLASS_GERRIT",
 		4: "HOST_CLASS_GITLAB",
 		5: "HOST_CLASS_PHABRICATOR",
+		6: "HOST_CLASS_GITEA",
 	}
 	HostClass_value = map[string]int32{
 		"HOST_CLASS_UNSPECIFIED": 0,
@@ -52,6 +54,7 @@ var (
 		"HOST_CLASS_GERRIT":      3,
 		"HOST_CLASS_GITLAB":      4,
 		"HOST_CLASS_PHABRICATOR": 5,
+		"HOST_CLASS_GITEA":       6,
 	}
 )
 
@@ -347,14 +350,15 @@ const file_events_v1_requests_proto_rawDesc = "" +
 	"\tsignature\x18\x11 \x01(\fR\tsignature\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01*\x9c\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01*\xb2\x01\n" +
 	"\tHostClass\x12\x1a\n" +
 	"\x16HOST_CLASS_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eHOST_CLASS_GIT\x10\x01\x12\x15\n" +
 	"\x11HOST_CLASS_GITHUB\x10\x02\x12\x15\n" +
 	"\x11HOST_CLASS_GERRIT\x10\x03\x12\x15\n" +
 	"\x11HOST_CLASS_GITLAB\x10\x04\x12\x1a\n" +
-	"\x16HOST_CLASS_PHABRICATOR\x10\x05B#Z!landfall.build/events/v1;eventsv1b\x06proto3"
+	"\x16HOST_CLASS_PHABRICATOR\x10\x05\x12\x14\n" +
+	"\x10HOST_CLASS_GITEA\x10\x06B#Z!landfall.build/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_requests_proto_rawDescOnce sync.Once

@@ -166,3 +166,9 @@ func Clean(text string, most int) string {
 	}
 	return strings.ToValidUTF8(text[:most], "")
 }
+
+// AtHost returns the caller of somebody at a code host, who has there a permission that stands for a role in a queue. The host's
+// address vouches for the id of its account.
+func AtHost(host, id, login string, role Role, queue string) Caller {
+	return Caller{Issuer: host, Subject: id, Name: login, Client: "hosts", grant: &Grant{Role: role, Queues: []string{queue}}}
+}

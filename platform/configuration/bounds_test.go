@@ -201,6 +201,8 @@ func elementOf(of reflect.Type, i int) any {
 		return map[string]any{"file": fmt.Sprintf("/x%d", i)}
 	case reflect.TypeFor[Webhook]():
 		return map[string]any{"url": "https://bot.example.com", "secret": map[string]any{"file": "/x"}}
+	case reflect.TypeFor[Host]():
+		return map[string]any{"kind": "gitea", "url": "https://git.example.com", "token": map[string]any{"file": "/x"}, "secret": map[string]any{"file": "/x"}, "queues": map[string]any{"main": "acme/shop"}}
 	case reflect.TypeFor[Issuer]():
 		return map[string]any{"url": fmt.Sprintf("https://x%d", i), "client_id": "x"}
 	case reflect.TypeFor[Cache]():

@@ -51,10 +51,12 @@ type Configuration struct {
 	Access   Access          `yaml:"access"`
 	Outcomes Outcomes        `yaml:"outcomes"`
 	// Webhooks by name.
-	Webhooks   map[string]Webhook `yaml:"webhooks" maximum:"100" keys:"name"`
-	ClickHouse ClickHouse         `yaml:"clickhouse"`
-	Snapshots  Snapshots          `yaml:"snapshots"`
-	Retention  Retention          `yaml:"retention"`
+	Webhooks map[string]Webhook `yaml:"webhooks" maximum:"100" keys:"name"`
+	// Hosts are the code hosts at which people ask.
+	Hosts      Hosts      `yaml:"hosts"`
+	ClickHouse ClickHouse `yaml:"clickhouse"`
+	Snapshots  Snapshots  `yaml:"snapshots"`
+	Retention  Retention  `yaml:"retention"`
 }
 
 // Repository is a git repository with mainlines.

@@ -120,6 +120,8 @@ func (d decoder) named(node ast.Node, target reflect.Value, at *path) {
 			*element = NewSecret()
 		case *Webhook:
 			*element = NewWebhook()
+		case *Host:
+			*element = NewHost()
 		case *Issuer:
 			*element = NewIssuer()
 		case *Cache:

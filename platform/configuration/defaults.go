@@ -42,6 +42,7 @@ func New(d Defaults) *Configuration {
 		Gateway:  Gateway{Listen: "127.0.0.1:7878"},
 		Access:   Access{Mode: AccessOpen, OpenNetwork: "off", Logs: "viewer", Requests: RequestsAccept, Rate: 50, Sessions: defaultSessions},
 		Outcomes: Outcomes{Format: OutcomesJSON},
+		Hosts:    newHosts(),
 
 		Snapshots: Snapshots{After: 5000, Every: 10 * time.Second},
 		Retention: newRetention(),

@@ -30,6 +30,7 @@ func checkRules(c *Configuration, f *findings) {
 	}
 	checkRoles(c, root.child("access"), f)
 	checkWebhooks(c, root.child("webhooks"), f)
+	checkHosts(c, root.child("hosts"), f)
 	checkAccess(c.Access, root.child("access"), f)
 	brokers := root.child("broker").child("brokers")
 	first := map[string]int{}

@@ -125,6 +125,8 @@ func (w *schemaWalk) field(node *schemaNode, field reflect.StructField, standard
 		element = reflect.ValueOf(NewSecret())
 	case reflect.TypeFor[map[string]Webhook]():
 		element = reflect.ValueOf(NewWebhook())
+	case reflect.TypeFor[map[string]Host]():
+		element = reflect.ValueOf(NewHost())
 	case reflect.TypeFor[map[string]Issuer]():
 		element = reflect.ValueOf(NewIssuer())
 	case reflect.TypeFor[map[string]Cache]():

@@ -40,6 +40,9 @@ type SecretPlace struct {
 	Command []string `yaml:"command" maximum:"1000"`
 }
 
+// Given reports whether it says where the value is.
+func (s SecretPlace) Given() bool { return s.File != "" || s.Environment != "" || len(s.Command) > 0 }
+
 // WebhookNames returns the names of all webhooks, sorted.
 func (c *Configuration) WebhookNames() []string { return slices.Sorted(maps.Keys(c.Webhooks)) }
 

@@ -325,7 +325,7 @@ type Report struct {
 func flow() []string {
 	return []string{
 		events.ServiceGateway, events.ServiceAnalyzer, events.ServiceEnumerator, events.ServiceProfiler, events.ServicePrioritizer,
-		events.ServiceSelector, events.ServiceBuilder, events.ServiceLander, events.ServiceOutcomes, events.ServiceWebhooks, events.ServiceTracer, events.ServiceHistorian, events.ServiceTrainer,
+		events.ServiceSelector, events.ServiceBuilder, events.ServiceLander, events.ServiceOutcomes, events.ServiceWebhooks, events.ServiceHosts, events.ServiceTracer, events.ServiceHistorian, events.ServiceTrainer,
 	}
 }
 

@@ -4,15 +4,10 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
-	"math"
 	"sync"
 	"time"
-
-	"crypto/sha512"
 
 	"google.golang.org/protobuf/proto"
 
@@ -70,35 +65,7 @@ func (a *grants) sign(log string, r *eventsv1.LandRequest) {
 	if r.Actor == nil {
 		return
 	}
-	r.SignedBy = a.key
-	r.Signature = ed25519.Sign(a.private, signedText(log, r))
-}
-
-// signedText returns what a signature is of: who asks for what. It names the log and the request, so that it is good for no other one.
-func signedText(log string, r *eventsv1.LandRequest) []byte {
-	h := sha512.New()
-	field := func(texts ...string) {
-		for _, text := range texts {
-			writeLength(h, len(text))
-			h.Write([]byte(text))
-		}
-	}
-	field("landfall land request 1", log, r.SignedBy, r.RequestId, r.Queue, r.Change, r.Author, fmt.Sprint(r.Revision), fmt.Sprint(math.Float64bits(r.Benefit)))
-	writeLength(h, len(r.Entries))
-	for _, e := range r.Entries {
-		field(e.GetRef(), e.GetCommit())
-	}
-	writeLength(h, len(r.Requires))
-	field(r.Requires...)
-	a := r.Actor
-	field(a.GetIssuer(), a.GetSubject(), a.GetName(), a.GetRole(), a.GetClient(), a.GetToken())
-	return h.Sum(nil)
-}
-
-func writeLength(h hash.Hash, n int) {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], uint64(n))
-	h.Write(b[:])
+	access.SignRequest(log, a.key, a.private, r)
 }
 
 // announceKey writes the key with which this gateway signs, and reads it back.
@@ -154,7 +121,7 @@ func (g *Gateway) isSigned(ctx context.Context, r *eventsv1.LandRequest) (bool, 
 			return false, nil
 		}
 	}
-	return ed25519.Verify(key, signedText(g.Log.ID(), r), r.Signature), nil
+	return access.IsSigned(g.Log.ID(), key, r), nil
 }
 
 func (a *grants) keyOf(name string) ed25519.PublicKey {

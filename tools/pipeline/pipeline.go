@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
@@ -41,6 +43,8 @@ import (
 	"landfall.build/services/gateway/signin"
 	"landfall.build/services/historian"
 	"landfall.build/services/historian/warehouse"
+	"landfall.build/services/hosts"
+	"landfall.build/services/hosts/gitea"
 	"landfall.build/services/lander"
 	"landfall.build/services/outcomes"
 	"landfall.build/services/prioritizer"
@@ -85,6 +89,8 @@ type Process struct {
 	health  *health.Process
 	// address is that of Metrics, once it is served.
 	address net.Addr
+	// ownGateway is where a gateway of this process listens, "" if there is none.
+	ownGateway string
 	// telemetry is nil if nothing is measured.
 	telemetry *telemetry.Telemetry
 	logs      map[string]journal.Log
@@ -240,6 +246,8 @@ func (p *Process) run(ctx context.Context, service string) error {
 		})
 	case events.ServiceWebhooks:
 		return p.webhooks(ctx)
+	case events.ServiceHosts:
+		return p.hosts(ctx)
 	case events.ServiceTracer:
 		return p.tracer(ctx)
 	case events.ServiceHistorian:
@@ -372,6 +380,9 @@ func (p *Process) gateway(ctx context.Context) error {
 	server := api.NewServer(ctx, g.Handler(), p.logger("gateway"))
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
+	p.mu.Lock()
+	p.ownGateway = "http://" + listener.Addr().String()
+	p.mu.Unlock()
 	if p.Listening != nil {
 		p.Listening(listener.Addr())
 	}
@@ -438,6 +449,63 @@ func (p *Process) webhooks(ctx context.Context) error {
 	return p.own(ctx, events.ServiceWebhooks, events.TopicOutcomes, func(ctx context.Context, partition int32) error {
 		return webhooks.Run(ctx, webhooks.Options{Options: p.stageOptions(events.ServiceWebhooks), Endpoints: endpoints}, partition)
 	})
+}
+
+// maxHostSecret is the greatest number of bytes of a token or a secret of a code host.
+const maxHostSecret = 4 << 10
+
+// hosts runs the service, and takes webhooks beside it.
+func (p *Process) hosts(ctx context.Context) error {
+	c := p.Configuration.Hosts
+	if len(c.Servers) == 0 {
+		return errors.New("there is no code host: give hosts.servers in the configuration")
+	}
+	logger := p.logger(events.ServiceHosts)
+	at := &hosts.Gateway{URL: p.gatewayURL, Client: &http.Client{}}
+	if c.Token.Given() {
+		at.Token = func(ctx context.Context) ([]byte, error) { return secretplace.Read(ctx, c.Token, maxHostSecret) }
+	}
+	repositories, names := map[string]hosts.Repository{}, map[string]string{}
+	for name, h := range c.Servers {
+		for queue, repository := range h.Queues {
+			names[queue] = repository
+			repositories[queue] = hosts.Repository{
+				Settings: hosts.Settings{Host: name, URL: h.URL, Queue: queue, Label: h.Label, Withdraw: h.OnPush == configuration.OnPushWithdraw,
+					Class: eventsv1.HostClass_HOST_CLASS_GITEA, Page: at.Page},
+				Host: gitea.New(gitea.Options{URL: h.URL, Repository: repository, Branch: p.Configuration.Queues[queue].Branch, Queue: queue, Label: h.Label,
+					Token: func(ctx context.Context) ([]byte, error) { return secretplace.Read(ctx, h.Token, maxHostSecret) }}),
+			}
+		}
+	}
+	receiver := &hosts.Receiver{
+		Log: p.log(events.ServiceHosts), Instance: p.Instance, Logger: logger, Repositories: repositories, Names: names,
+		Secrets: func(ctx context.Context, host string) ([]byte, error) {
+			return secretplace.Read(ctx, c.Servers[host].Secret, maxHostSecret)
+		},
+	}
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("the hosts service cannot listen on %s (hosts.listen in the configuration): %w", c.Listen, err)
+	}
+	server := hosts.NewServer(ctx, receiver.Handler(), logger)
+	go server.Serve(listener)
+	defer server.Close()
+	logger.Info("webhooks of code hosts are taken", "address", listener.Addr().String())
+	return p.own(ctx, events.ServiceHosts, events.TopicHosts, func(ctx context.Context, partition int32) error {
+		return hosts.Run(ctx, hosts.Options{
+			Options: p.stageOptions(events.ServiceHosts), Repositories: repositories, Rules: access.NewRules(p.Configuration.Access), Poll: c.Poll, Places: at.Places,
+		}, partition)
+	})
+}
+
+// gatewayURL returns where the gateway is reached, "" if that is not known.
+func (p *Process) gatewayURL() string {
+	if at := cmp.Or(p.Configuration.Hosts.Gateway, p.Configuration.Gateway.URL); at != "" {
+		return at
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ownGateway
 }
 
 func (p *Process) tracer(ctx context.Context) error {

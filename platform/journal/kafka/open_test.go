@@ -189,7 +189,7 @@ func TestATopicThatIsMadeOfTheLogIsAddedToALogInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	for _, topic := range []string{events.TopicOutcomes, events.TopicDeliveries, events.TopicAccess} {
+	for _, topic := range []string{events.TopicOutcomes, events.TopicDeliveries, events.TopicAccess, events.TopicHosts} {
 		if _, err := kadm.NewClient(client).DeleteTopic(ctx, topic); err != nil {
 			t.Fatal(err)
 		}

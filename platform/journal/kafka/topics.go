@@ -109,9 +109,10 @@ func countPartitions(ctx context.Context, admin *kadm.Client) (found map[string]
 }
 
 // isMadeAgain reports whether a log goes on though a topic is made anew: a log of an earlier version of Landfall lacks it. The
-// outcomes are written again from the beginning, webhooks are told of what comes from then on, and no token is known that was made before.
+// outcomes are written again from the beginning, webhooks are told of what comes from then on, no token is known that was made before,
+// and the hosts are asked for everything.
 func isMadeAgain(topic string) bool {
-	return topic == events.TopicOutcomes || topic == events.TopicDeliveries || topic == events.TopicAccess
+	return topic == events.TopicOutcomes || topic == events.TopicDeliveries || topic == events.TopicAccess || topic == events.TopicHosts
 }
 
 // refuseLost returns an error if topics that are missing have existed: LogCreated is written

@@ -52,7 +52,7 @@ type Right struct {
 func Services() []string {
 	return []string{
 		events.ServiceGateway, events.ServiceAnalyzer, events.ServiceEnumerator, events.ServiceProfiler, events.ServicePrioritizer, events.ServiceSelector,
-		events.ServiceBuilder, events.ServiceLander, events.ServiceOutcomes, events.ServiceWebhooks, events.ServiceTracer, events.ServiceHistorian, events.ServiceTrainer,
+		events.ServiceBuilder, events.ServiceLander, events.ServiceOutcomes, events.ServiceWebhooks, events.ServiceHosts, events.ServiceTracer, events.ServiceHistorian, events.ServiceTrainer,
 	}
 }
 

@@ -112,7 +112,7 @@ func (b LandBody) request(queue string) (*eventsv1.LandRequest, error) {
 	if b.Host != "" {
 		value, known := eventsv1.HostClass_value["HOST_CLASS_"+strings.ToUpper(b.Host)]
 		if !known || value == 0 {
-			return nil, fmt.Errorf("host %q is none of git, github, gerrit, gitlab, phabricator", clipText(b.Host, 80))
+			return nil, fmt.Errorf("host %q is none of git, github, gerrit, gitlab, phabricator, gitea", clipText(b.Host, 80))
 		}
 		host = eventsv1.HostClass(value)
 	}

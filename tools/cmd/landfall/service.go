@@ -32,6 +32,7 @@ var serviceAbout = map[string]string{
 	events.ServiceLander:      "Run the lander alone: the land guard and the push",
 	events.ServiceOutcomes:    "Run outcomes alone: what became of each change, for programs of others",
 	events.ServiceWebhooks:    "Run webhooks alone: outcomes to the endpoints of the configuration; list what failed, send it again",
+	events.ServiceHosts:       "Run hosts alone: what people ask for at a code host, and the answers there",
 	events.ServiceTracer:      "Run the tracer alone: traces of changes to where OTEL_EXPORTER_OTLP_ENDPOINT says",
 	events.ServiceHistorian:   "Run the historian alone: the history in ClickHouse",
 	events.ServiceTrainer:     "Run the trainer alone: models from the history, once a week or --now",
@@ -39,7 +40,7 @@ var serviceAbout = map[string]string{
 
 func serviceCommands() []*cobra.Command {
 	var out []*cobra.Command
-	for _, name := range append(pipeline.Services(), events.ServiceWebhooks, events.ServiceTracer, events.ServiceHistorian, events.ServiceTrainer) {
+	for _, name := range append(pipeline.Services(), events.ServiceWebhooks, events.ServiceHosts, events.ServiceTracer, events.ServiceHistorian, events.ServiceTrainer) {
 		c := serviceCommand(name)
 		if name == events.ServiceWebhooks {
 			c.AddCommand(outbox.Commands(loadConfiguration)...)

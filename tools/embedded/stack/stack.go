@@ -99,6 +99,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		if len(c.Webhooks) > 0 {
 			services = append(services, events.ServiceWebhooks)
 		}
+		if len(c.Hosts.Servers) > 0 {
+			services = append(services, events.ServiceHosts)
+		}
 		if tracer.Wanted() {
 			services = append(services, events.ServiceTracer)
 		}

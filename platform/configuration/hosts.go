@@ -1,0 +1,92 @@
+package configuration
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Hosts are the code hosts at which people ask for landings.
+type Hosts struct {
+	// Listen is where webhooks of the hosts arrive.
+	Listen string `yaml:"listen" minimum:"1" maximum:"300" pattern:"line"`
+	// Poll is the time between two looks for what no webhook told of.
+	Poll time.Duration `yaml:"poll" minimum:"1s" maximum:"1h"`
+	// Gateway is where the service finds the gateway, for the places in the queue. Empty: gateway.url, and with landfall up its own.
+	Gateway string `yaml:"gateway" maximum:"2000" pattern:"line"`
+	// Token says where the token is that the gateway is given; it needs the verb read. Left out: none.
+	Token SecretPlace `yaml:"token"`
+	// Servers by name.
+	Servers map[string]Host `yaml:"servers" maximum:"100" keys:"name"`
+}
+
+// Host is a code host.
+type Host struct {
+	Kind string `yaml:"kind" required:"true" enum:"gitea"`
+	// URL is its address.
+	URL string `yaml:"url" required:"true" minimum:"1" maximum:"2000" pattern:"line"`
+	// Token says where the token is of the account that answers, Secret where that of the webhooks is.
+	Token  SecretPlace `yaml:"token"`
+	Secret SecretPlace `yaml:"secret"`
+	// Label is the one by which people ask.
+	Label string `yaml:"label" minimum:"1" maximum:"50" pattern:"line"`
+	// OnPush says what becomes of a change to whose pull request something is pushed.
+	OnPush string `yaml:"on_push" enum:"withdraw,keep"`
+	// Queues has the repository of each queue, owner/name.
+	Queues map[string]string `yaml:"queues" required:"true" minimum:"1" maximum:"1000" keys:"name"`
+}
+
+// Values of Host.Kind and Host.OnPush.
+const (
+	HostGitea      = "gitea"
+	OnPushWithdraw = "withdraw"
+	OnPushKeep     = "keep"
+)
+
+// NewHost returns a host with the defaults.
+func NewHost() Host { return Host{Label: "landfall", OnPush: OnPushWithdraw} }
+
+func newHosts() Hosts { return Hosts{Listen: "127.0.0.1:7879", Poll: 30 * time.Second} }
+
+// ServerNames returns the names of all servers, sorted.
+func (h Hosts) ServerNames() []string { return slices.Sorted(maps.Keys(h.Servers)) }
+
+func checkHosts(c *Configuration, at *path, f *findings) {
+	if where := at.child("gateway"); f.sound(where) && c.Hosts.Gateway != "" && !isEndpoint(c.Hosts.Gateway) {
+		f.add(where, "is not the address of a gateway", "as in https://landfall.example.com")
+	}
+	if c.Hosts.Token.Given() {
+		checkSecretPlace(c.Hosts.Token, at.child("token"), f)
+	}
+	of := map[string]string{}
+	for _, name := range c.Hosts.ServerNames() {
+		place, h := at.child("servers").child(name), c.Hosts.Servers[name]
+		if where := place.child("url"); f.sound(where) && f.given(where) && !isEndpoint(h.URL) {
+			f.add(where, "is not the address of a server", "as in https://git.example.com")
+		}
+		checkSecretPlace(h.Token, place.child("token"), f)
+		checkSecretPlace(h.Secret, place.child("secret"), f)
+		for _, queue := range slices.Sorted(maps.Keys(h.Queues)) {
+			where := place.child("queues").child(queue)
+			if _, known := c.Queues[queue]; !known {
+				f.add(where, fmt.Sprintf("is of %s, which is not under queues", quote(queue)), adviseName(queue, c.QueueNames()))
+			}
+			if other, twice := of[queue]; twice {
+				f.add(where, fmt.Sprintf("is of a queue that has a repository at %s too", other), "a queue lands on one repository")
+			}
+			of[queue] = name
+			if owner, repository, both := strings.Cut(h.Queues[queue], "/"); f.sound(where) && (!both || !isRepositoryName(owner) || !isRepositoryName(repository)) {
+				f.add(where, "is not the name of a repository", "as in acme/shop")
+			}
+		}
+	}
+}
+
+// isRepositoryName reports whether a text is the name of an owner or of a repository, as it stands in an address.
+func isRepositoryName(text string) bool {
+	return text != "" && text != "." && text != ".." && len(text) <= 100 && !strings.ContainsFunc(text, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-')
+	})
+}

@@ -1,0 +1,485 @@
+package hosts
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/engine/snapshotv1"
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/runner"
+)
+
+const (
+	// maxFlying is how many tasks are under way at a time, on one partition.
+	maxFlying = 8
+	// firstPause and lastPause are between two tries of what failed.
+	firstPause = time.Second
+	lastPause  = 2 * time.Minute
+	// placesEvery is the time between two questions to the gateway about a queue.
+	placesEvery = 3 * time.Second
+)
+
+// key names a pull request: numbers are those of the repository of the queue.
+type key struct {
+	queue  string
+	number int64
+}
+
+// Core holds the pull requests of a partition: a fold of landfall.hosts and landfall.outcomes, and what the hosts last said. It
+// implements runner.Core, and reads back what it writes.
+//
+// What the hosts are asked runs beside it, and is no part of the state: the next owner asks again.
+type Core struct {
+	// settings has the configured queues of the partition.
+	settings map[string]Settings `snapshot:"-"`
+	rules    *access.Rules       `snapshot:"-"`
+	poll     time.Duration       `snapshot:"-"`
+	terms    *journal.Terms
+	// next and outcomes are the next offsets of landfall.hosts and landfall.outcomes to read.
+	next, outcomes int64
+	reviews        map[key]*review
+
+	live bool  `snapshot:"-"`
+	now  int64 `snapshot:"-"`
+	// look is set when it is time to see which tasks have ended.
+	look   bool `snapshot:"-"`
+	flying int  `snapshot:"-"`
+	// listed and placed have when each queue was listed, and when the gateway was asked about it, in microseconds; 0 for at once.
+	listed, placed map[string]int64 `snapshot:"-"`
+	// listing and placing have the queues for which that is under way. swept has those that were listed since the start.
+	listing, placing, swept map[string]bool `snapshot:"-"`
+	// newest is the time of the newest record of a pull request.
+	newest int64           `snapshot:"-"`
+	todo   []runner.Effect `snapshot:"-"`
+}
+
+// Effects that the service carries out. A Tell writes to the topic of another service; the others run beside the loop, and what comes of
+// them is collected.
+type (
+	// Tell writes a fact.
+	Tell struct {
+		Queue, Topic, Subject string
+		Identity              []string
+		Message               proto.Message
+	}
+	// List asks for the open pull requests of a queue's repository, Look for one, Places for the places of the queue's changes.
+	List struct{ Queue string }
+	Look struct {
+		Key    key
+		After  int64
+		Commit string
+	}
+	Places  struct{ Queue string }
+	Collect struct{}
+)
+
+// What comes of them.
+type (
+	Results []any
+	Listing struct {
+		Queue string
+		Open  []Listed
+		Err   error
+	}
+	Looked struct {
+		Key  key
+		Pull Pull
+		Err  error
+	}
+	Placed struct {
+		Queue  string
+		Places map[string]Place
+		Err    error
+	}
+	Reported struct {
+		Report Report
+		// Done is what of it was done, in the order merged, status, comment, label; Comment the id of the comment.
+		Done    Report
+		Comment int64
+		Err     error
+	}
+)
+
+func newCore(settings map[string]Settings, rules *access.Rules, poll time.Duration) *Core {
+	return &Core{settings: settings, rules: rules, poll: poll, terms: journal.NewTerms(events.TopicHosts), reviews: map[key]*review{},
+		listed: map[string]int64{}, placed: map[string]int64{}, listing: map[string]bool{}, placing: map[string]bool{}, swept: map[string]bool{}}
+}
+
+// NeedsOwn implements runner.Core: landfall.hosts is folded up to the claim before anything else.
+func (c *Core) NeedsOwn() bool { return !c.live }
+
+// Stale implements runner.Core: the state is a fold of what counts.
+func (c *Core) Stale() bool { return false }
+
+// CanBatch implements runner.Core.
+func (c *Core) CanBatch(journal.Entry) bool { return true }
+
+// Next implements runner.Core.
+func (c *Core) Next(topic string) int64 {
+	if topic == events.TopicHosts {
+		return c.next
+	}
+	return c.outcomes
+}
+
+// GoLive implements runner.Core.
+func (c *Core) GoLive(now time.Time) { c.live, c.now = true, now.UnixMicro() }
+
+// Apply implements runner.Core.
+func (c *Core) Apply(in runner.Input) {
+	c.now = in.Now.UnixMicro()
+	switch {
+	case in.Tick != nil:
+		c.look = c.flying > 0
+	case in.Record != nil && in.Record.Topic == events.TopicHosts:
+		c.next = in.Record.Offset + 1
+		if c.terms.Counts(*in.Record) {
+			c.fold(in.Record.Message)
+		}
+	case in.Record != nil:
+		c.outcomes = in.Record.Offset + 1
+		if m, is := in.Record.Message.(*eventsv1.ChangeOutcome); is && in.Record.Err == nil {
+			c.outcome(m)
+		}
+	default:
+		if results, is := in.Outcome.(Results); is {
+			c.look = false
+			for _, r := range results {
+				c.flying--
+				c.result(r)
+			}
+		}
+	}
+}
+
+// review returns what is known of a pull request.
+func (c *Core) review(k key) *review {
+	r := c.reviews[k]
+	if r == nil {
+		r = &review{kept: &eventsv1.HostedChange{Host: c.settings[k.queue].Host, Queue: k.queue, Number: k.number, Change: ChangeOf(k.number)}}
+		c.reviews[k] = r
+	}
+	return r
+}
+
+// fold takes a counted record of landfall.hosts.
+func (c *Core) fold(m proto.Message) {
+	switch m := m.(type) {
+	case *eventsv1.HostNoticed:
+		c.newest = max(c.newest, m.StampUs)
+		if m.Number > 0 {
+			c.review(key{m.Queue, m.Number}).noticed = true
+			return
+		}
+		for k, r := range c.reviews {
+			if k.queue == m.Queue && r.state() == waiting {
+				r.noticed = true
+			}
+		}
+	case *eventsv1.HostedChange:
+		c.newest = max(c.newest, m.StampUs)
+		k := key{m.Queue, m.Number}
+		r := c.review(k)
+		r.kept, r.busy = m, false
+		if c.live {
+			c.advance(k, r)
+		}
+	}
+}
+
+// outcome takes an outcome, whoever wrote it.
+func (c *Core) outcome(m *eventsv1.ChangeOutcome) {
+	var number int64
+	if _, err := fmt.Sscanf(m.Change, "pr-%d", &number); err != nil || ChangeOf(number) != m.Change {
+		return
+	}
+	if _, configured := c.settings[m.Queue]; !configured {
+		return
+	}
+	k := key{m.Queue, number}
+	r := c.review(k)
+	at := &r.outcome
+	if m.Subject != m.Change {
+		at = &r.answer
+	}
+	if *at != nil && (*at).Sequence >= m.Sequence {
+		return // it is written again
+	}
+	if *at = m; c.live {
+		r.endedUS = c.now
+		c.placed[m.Queue] = 0
+		c.advance(k, r)
+	}
+}
+
+// result takes what came of a task.
+func (c *Core) result(result any) {
+	switch o := result.(type) {
+	case Listing:
+		delete(c.listing, o.Queue)
+		if o.Err != nil {
+			c.log(slog.LevelWarn, "the host cannot be asked for open pull requests; trying again", "queue", o.Queue, "error", o.Err)
+			return
+		}
+		c.sweep(o)
+	case Placed:
+		delete(c.placing, o.Queue)
+		if o.Err != nil {
+			c.log(slog.LevelDebug, "the gateway does not show the queue", "queue", o.Queue, "error", o.Err)
+			return
+		}
+		for k, r := range c.reviews {
+			if k.queue != o.Queue {
+				continue
+			}
+			if p, known := o.Places[r.kept.Change]; known {
+				r.place = &p
+			}
+		}
+	case Looked:
+		r := c.reviews[o.Key]
+		r.busy, r.lookUS = false, c.now
+		switch {
+		case o.Err == ErrGone:
+			r.failures, r.pull = 0, &Pull{Number: o.Key.number}
+			c.advance(o.Key, r)
+		case o.Err != nil:
+			r.noticed = true
+			c.failed(o.Key, r, "a pull request cannot be looked at; trying again", o.Err)
+		default:
+			r.failures, r.pull = 0, &o.Pull
+			c.advance(o.Key, r)
+		}
+	case Reported:
+		c.reported(o)
+	}
+}
+
+func (c *Core) failed(k key, r *review, text string, err error) {
+	r.failures++
+	r.nextUS = c.now + min(lastPause, firstPause<<min(r.failures-1, 10)).Microseconds()
+	level := slog.LevelWarn
+	if r.failures == 1 {
+		level = slog.LevelInfo
+	}
+	c.log(level, text, "queue", k.queue, "number", k.number, "failures", r.failures, "error", access.Clean(err.Error(), 500))
+}
+
+// sweep takes a list of open pull requests: those are looked at of which there is news, and those that are known and no longer in it.
+func (c *Core) sweep(o Listing) {
+	first := !c.swept[o.Queue]
+	c.swept[o.Queue] = true
+	open := map[int64]bool{}
+	// What was changed before there was anything is nobody's request.
+	horizon := cmp.Or(c.newest, c.now) - time.Hour.Microseconds()
+	for _, l := range o.Open {
+		open[l.Number] = true
+		k := key{o.Queue, l.Number}
+		r, known := c.reviews[k]
+		switch {
+		case !known && first && !l.Labelled && l.UpdatedUS < horizon:
+			continue
+		case !known, r.updatedUS != l.UpdatedUS, r.state() == waiting, r.pull == nil && !r.kept.Over:
+			r = c.review(k)
+			r.noticed, r.updatedUS = true, l.UpdatedUS
+		}
+	}
+	for k, r := range c.reviews {
+		if k.queue == o.Queue && !open[k.number] && !r.kept.Over && (r.kept.Head != "" || r.kept.Note != "") {
+			r.noticed = true
+		}
+	}
+}
+
+// reported takes what came of a report.
+func (c *Core) reported(o Reported) {
+	k := o.Report.key
+	r := c.reviews[k]
+	r.busy = false
+	if o.Done.Status != nil {
+		r.pull.Status, r.statusUS = *o.Done.Status, c.now
+	}
+	if o.Done.Merged != "" {
+		r.noticed = true // the host says whether it is
+	}
+	if o.Done.Unlabel {
+		r.pull.Labelled = false
+	}
+	if o.Err != nil {
+		c.failed(k, r, "the host does not take a report; trying again", o.Err)
+	} else {
+		r.failures = 0
+	}
+	if o.Done.Text != "" {
+		next := proto.CloneOf(r.kept)
+		next.Comment, next.CommentHash = o.Comment, hashOf(o.Done.Text)
+		c.keep(k, r, next)
+		return
+	}
+	c.advance(k, r)
+}
+
+// advance takes what follows from a pull request as it was last seen, and from the outcomes.
+func (c *Core) advance(k key, r *review) {
+	s, configured := c.settings[k.queue]
+	if r.busy || r.pull == nil || !configured {
+		return
+	}
+	t := r.take(s, c.rules, *r.pull, c.now)
+	for _, f := range t.facts {
+		if _, is := f.message.(*eventsv1.ChangeCancelled); is {
+			r.cancelUS = c.now
+		}
+		c.todo = append(c.todo, Tell{k.queue, f.topic, f.subject, f.identity, f.message})
+	}
+	// What was handled without consequence is read again by the next owner.
+	handled := t.kept.Handled
+	if t.kept.Handled = r.kept.Handled; proto.Equal(t.kept, r.kept) && (len(t.facts) == 0 || handled == r.kept.Handled) {
+		r.kept.Handled = handled
+		if r.isOver(s, c.now) {
+			t.kept.Handled, t.kept.Over = handled, true
+			c.keep(k, r, t.kept)
+		}
+		return
+	}
+	t.kept.Handled = handled
+	c.keep(k, r, t.kept)
+}
+
+// keep writes what is remembered of a pull request.
+func (c *Core) keep(k key, r *review, next *eventsv1.HostedChange) {
+	r.busy = true
+	next.StampUs = c.now
+	c.todo = append(c.todo, runner.Append{Queue: k.queue, Subject: next.Change, Message: next, Identity: []string{fmt.Sprint(k.number, c.next, len(c.todo))}})
+}
+
+// Decide implements runner.Core.
+func (c *Core) Decide() []runner.Effect {
+	if len(c.todo) > 0 {
+		return c.todo[:1:1]
+	}
+	var effects []runner.Effect
+	if c.look {
+		effects = append(effects, Collect{})
+	}
+	return append(effects, c.tasks()...)
+}
+
+// tasks returns what the hosts and the gateway are asked now.
+func (c *Core) tasks() (tasks []runner.Effect) {
+	room := maxFlying - c.flying
+	asks := map[string]bool{}
+	for k, r := range c.reviews {
+		asks[k.queue] = asks[k.queue] || r.kept.RequestId != "" && !r.kept.Over
+	}
+	for _, queue := range slices.Sorted(maps.Keys(c.settings)) {
+		if at, was := c.listed[queue]; !c.listing[queue] && (!was || c.now-at >= c.poll.Microseconds()) {
+			tasks = append(tasks, List{queue})
+		}
+		if asks[queue] && !c.placing[queue] && c.now-c.placed[queue] >= placesEvery.Microseconds() {
+			tasks = append(tasks, Places{queue})
+		}
+	}
+	type task struct {
+		effect runner.Effect
+		final  bool
+		at     int64
+		number int64
+	}
+	var due []task
+	for k, r := range c.reviews {
+		s, configured := c.settings[k.queue]
+		if !configured || r.busy || r.nextUS > c.now {
+			continue
+		}
+		final := r.state().ended()
+		switch {
+		case r.noticed, r.pull == nil && r.kept.Head != "" && !r.kept.Over:
+			due = append(due, task{Look{k, r.kept.Handled, r.kept.Head}, final, r.lookUS, k.number})
+		default:
+			if report := r.report(s, c.now); !report.empty() {
+				report.key = k
+				due = append(due, task{report, final, r.lookUS, k.number})
+			}
+		}
+	}
+	slices.SortFunc(due, func(a, b task) int {
+		if a.final != b.final {
+			if a.final {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number))
+	})
+	for _, t := range due[:max(0, min(len(due), room-len(tasks)))] {
+		tasks = append(tasks, t.effect)
+	}
+	return tasks
+}
+
+// Fold implements runner.Core.
+func (c *Core) Fold(done runner.Effect) {
+	switch e := done.(type) {
+	case Tell, runner.Log, runner.Append:
+		c.todo = c.todo[1:]
+	case Collect:
+		c.look = false
+	case List:
+		c.listing[e.Queue], c.listed[e.Queue] = true, c.now
+		c.flying++
+	case Places:
+		c.placing[e.Queue], c.placed[e.Queue] = true, c.now
+		c.flying++
+	case Look:
+		r := c.reviews[e.Key]
+		r.busy, r.noticed = true, false
+		c.flying++
+	case Report:
+		c.reviews[e.key].busy = true
+		c.flying++
+	}
+}
+
+func (c *Core) log(level slog.Level, text string, args ...any) {
+	c.todo = append(c.todo, runner.Log{Level: level, Text: text, Args: args})
+}
+
+// Snapshot implements runner.Core.
+func (c *Core) Snapshot() proto.Message {
+	m := &snapshotv1.Hosts{Terms: c.terms.Snapshot(), Next: c.next, Outcomes: c.outcomes}
+	for _, k := range slices.SortedFunc(maps.Keys(c.reviews), func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.number, b.number))
+	}) {
+		r := c.reviews[k]
+		if r.kept.StampUs == 0 && r.outcome == nil && r.answer == nil && !r.noticed {
+			continue // nobody has asked for it
+		}
+		m.Changes = append(m.Changes, &snapshotv1.HostsChange{Kept: r.kept, Outcome: r.outcome, Answer: r.answer, Noticed: r.noticed})
+	}
+	return m
+}
+
+func restore(c *Core, state []byte) (*Core, error) {
+	m := &snapshotv1.Hosts{}
+	if err := proto.Unmarshal(state, m); err != nil {
+		return nil, err
+	}
+	c.terms, c.next, c.outcomes = journal.RestoreTerms(events.TopicHosts, m.Terms), m.Next, m.Outcomes
+	for _, h := range m.Changes {
+		if h.Kept == nil {
+			continue
+		}
+		c.reviews[key{h.Kept.Queue, h.Kept.Number}] = &review{kept: h.Kept, outcome: h.Outcome, answer: h.Answer, noticed: h.Noticed}
+	}
+	return c, nil
+}

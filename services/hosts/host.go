@@ -1,0 +1,151 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"landfall.build/platform/access"
+)
+
+// Host is one repository at a code host. Every method may be called again with the same arguments: what is as it is to be stays so.
+// Methods are safe for concurrent use.
+type Host interface {
+	// Notice reads a webhook. The error is ErrForged if its signature is not that of the secret, else what is wrong with it.
+	Notice(header http.Header, body, secret []byte) (Notice, error)
+	// Open returns the open pull requests that are to go to the queue's branch.
+	Open(ctx context.Context) ([]Listed, error)
+	// Look returns a pull request as it is now, with the events of its timeline after one of them, and the status of a commit; if the
+	// commit is "", of its head. The error is ErrGone if there is no such pull request.
+	Look(ctx context.Context, number, after int64, commit string) (Pull, error)
+	// SetStatus sets the status of a commit.
+	SetStatus(ctx context.Context, commit string, s Status) error
+	// SetComment sets the text of the comment with an id; with 0 of the one that has the marker, and makes one where there is none.
+	SetComment(ctx context.Context, number, id int64, text string) (int64, error)
+	// RemoveLabel takes the label off.
+	RemoveLabel(ctx context.Context, number int64) error
+	// MarkMerged closes a pull request as merged by a commit of the branch.
+	MarkMerged(ctx context.Context, number int64, commit string) error
+}
+
+// Errors of a Host.
+var (
+	ErrForged = errors.New("its signature is not that of the webhook's secret")
+	ErrGone   = errors.New("there is no such pull request")
+)
+
+// Marker is in the comment of a queue, so that it is found again.
+func Marker(queue string) string { return "<!-- landfall " + queue + " -->" }
+
+// StatusName is the name of the status of a queue.
+func StatusName(queue string) string { return "Landfall (" + queue + ")" }
+
+// Notice is what a webhook has news of. Nothing else of a webhook is believed: the host is asked.
+type Notice struct {
+	// Repository is owner/name.
+	Repository string
+	// Number is that of the pull request. 0 stands for all that wait for a check.
+	Number int64
+	// Event and Delivery are the kind of event and the id of its delivery. Event is "" if it is of no interest.
+	Event, Delivery string
+}
+
+// Listed is a pull request in a list.
+type Listed struct {
+	Number int64
+	// UpdatedUS is when anything about it changed, in microseconds.
+	UpdatedUS int64
+	Head      string
+	Labelled  bool
+}
+
+// User is somebody at the host.
+type User struct {
+	// ID is the host's for ever, Login what people write.
+	ID    int64
+	Login string
+	Name  string
+}
+
+// Permission is what somebody may do to the repository.
+type Permission int
+
+// Permissions.
+const (
+	NoPermission Permission = iota
+	ReadPermission
+	WritePermission
+	AdminPermission
+)
+
+// role returns the role that a permission stands for.
+func (p Permission) role() access.Role {
+	switch p {
+	case ReadPermission:
+		return access.Viewer
+	case WritePermission:
+		return access.Lander
+	case AdminPermission:
+		return access.Operator
+	}
+	return access.NoRole
+}
+
+// EventKind is what happened to a pull request.
+type EventKind int
+
+// Kinds of events.
+const (
+	Labelled EventKind = iota + 1
+	Unlabelled
+	Commented
+	Closed
+)
+
+// Event is an entry of a pull request's timeline.
+type Event struct {
+	ID   int64
+	Kind EventKind
+	By   User
+	// Permission is that of By now. It is looked up only for events that ask for something.
+	Permission Permission
+	// Text is that of a comment.
+	Text string
+}
+
+// Pull is a pull request.
+type Pull struct {
+	Number     int64
+	Title, URL string
+	Author     User
+	// Head is its newest commit, Ref the ref in the repository that has it.
+	Head, Ref string
+	// Fits reports whether it is to go to the queue's branch.
+	Fits         bool
+	Open, Merged bool
+	Labelled     bool
+	// Missing says what keeps it from being ready, for people.
+	Missing []string
+	// Events are those that ask for something, in order; Last is the id of the last one of all.
+	Events []Event
+	Last   int64
+	// Status is the queue's on the commit that was asked for; the zero value if there is none.
+	Status Status
+}
+
+// States of a status.
+const (
+	StatusPending = "pending"
+	StatusSuccess = "success"
+	StatusFailure = "failure"
+	StatusError   = "error"
+)
+
+// Status is the queue's status of a commit.
+type Status struct {
+	State string
+	// Text is at most maxStatus bytes long.
+	Text string
+	// URL leads to the change's page; it may be "".
+	URL string
+}

@@ -1,0 +1,331 @@
+package hosts
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/engine/snapshottest"
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/journal/memory"
+	"landfall.build/platform/runner"
+)
+
+func TestACommandIsALineOfItsOwn(t *testing.T) {
+	for text, want := range map[string][]Command{
+		"/landfall land":                                 {Land},
+		"please\n/landfall retry\r\nthanks":              {Retry},
+		"> /landfall land":                               nil,
+		"use /landfall land":                             nil,
+		"```\n/landfall land\n```\n/landfall cancel":     {Cancel},
+		"~~~ sh\n/landfall land\n```\n/landfall hold":    nil,
+		"    /landfall land":                             nil,
+		"/landfall":                                      {Unknown},
+		"/landfall land now":                             {Unknown},
+		"/landfall launch":                               {Unknown},
+		"/landfalls land":                                nil,
+		strings.Repeat("/landfall land\n", 100):          {Land, Land, Land, Land, Land},
+		strings.Repeat("x", 70<<10) + "\n/landfall land": nil,
+	} {
+		if got := Commands(text); !slices.Equal(got, want) {
+			t.Errorf("%.60q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func FuzzCommands(f *testing.F) {
+	f.Add("/landfall land")
+	f.Add("```\n/landfall land\n~~~")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := Commands(text)
+		if len(got) > maxCommands || len(got) > strings.Count(text, prefix) {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+func FuzzNoTextCallsAnybody(f *testing.F) {
+	f.Add("@ada [x](http://y) <img src=x> `a` #1 \\@b")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := []rune(escape(text))
+		for i := 0; i < len(got); i++ {
+			c, escaped := got[i], false
+			if c == '\\' && i+1 < len(got) {
+				i++
+				c, escaped = got[i], true
+			}
+			if strings.ContainsRune("@#[]<>`*_!\\&|", c) && !escaped {
+				t.Errorf("%q has a bare %c: %q", text, c, string(got))
+			}
+			if (c == '@' || c == '#') && (i+1 == len(got) || got[i+1] != '\u200b') {
+				t.Errorf("%q calls somebody: %q", text, string(got))
+			}
+		}
+		if strings.ContainsAny(inCode(text), "`\n") {
+			t.Errorf("%q ends its code", text)
+		}
+	})
+}
+
+// setting is a queue main at a host forge.
+var setting = Settings{Host: "forge", URL: "https://git.example.com", Queue: "main", Label: "landfall", Withdraw: true}
+
+func newReview() *review {
+	return &review{kept: &eventsv1.HostedChange{Host: "forge", Queue: "main", Number: 7, Change: "pr-7"}}
+}
+
+func pullOf(head string, events ...Event) Pull {
+	p := Pull{Number: 7, Head: head, Ref: "refs/pull/7/head", Fits: true, Open: true, Author: User{ID: 1, Login: "ada"}, Events: events}
+	for _, e := range events {
+		p.Last = e.ID
+	}
+	return p
+}
+
+// looks takes a pull request until nothing more follows, and returns the facts.
+func looks(t *testing.T, r *review, p Pull) (facts []proto.Message) {
+	t.Helper()
+	rules := access.NewRules(configuration.Access{Mode: configuration.AccessRequired})
+	for range 20 {
+		next := r.take(setting, rules, p, 1)
+		for _, f := range next.facts {
+			facts = append(facts, f.message)
+			if _, is := f.message.(*eventsv1.ChangeCancelled); is {
+				r.cancelUS = 1
+			}
+		}
+		if proto.Equal(next.kept, r.kept) {
+			return facts
+		}
+		r.kept = next.kept
+	}
+	t.Fatal("it does not come to an end")
+	return nil
+}
+
+func by(id int64, login string, p Permission, text string) Event {
+	return Event{ID: id, Kind: Commented, By: User{ID: 10 + id, Login: login}, Permission: p, Text: text}
+}
+
+func TestWhoMayNotLandIsToldSo(t *testing.T) {
+	r := newReview()
+	if facts := looks(t, r, pullOf("a1", by(1, "eve", ReadPermission, "/landfall land"))); len(facts) != 0 || r.state() != nobody {
+		t.Errorf("it is %q: %v", r.state(), facts)
+	}
+	if !strings.Contains(r.kept.Note, "needs the role") {
+		t.Errorf("the note is %q", r.kept.Note)
+	}
+}
+
+func TestARequestIsOfWhoAskedAndOfTheCommitThatWasThere(t *testing.T) {
+	r, p := newReview(), pullOf("a1", by(4, "ada", WritePermission, "/landfall land"))
+	p.Missing = []string{"an approval"}
+	if facts := looks(t, r, p); len(facts) != 0 || r.state() != waiting {
+		t.Fatalf("it is %q: %v", r.state(), facts)
+	}
+	p.Missing = nil
+	facts := looks(t, r, p)
+	if len(facts) != 1 {
+		t.Fatalf("facts are %v", facts)
+	}
+	m := facts[0].(*eventsv1.LandRequest)
+	if m.RequestId != "forge/7/4" || m.Actor.Issuer != setting.URL || m.Actor.Subject != "14" || m.Actor.Name != "ada" || m.Actor.Role != "lander" || m.Entries[0].Commit != "a1" || m.Entries[0].Ref != "refs/pull/7/head" {
+		t.Errorf("it is %v", m)
+	}
+	if again := looks(t, r, p); len(again) != 0 {
+		t.Errorf("it is asked again: %v", again)
+	}
+}
+
+func TestAPushWhileItWaitsAsksForNothing(t *testing.T) {
+	r, p := newReview(), pullOf("a1", by(4, "ada", WritePermission, "/landfall land"))
+	p.Missing = []string{"an approval"}
+	looks(t, r, p)
+	if facts := looks(t, r, pullOf("b2")); len(facts) != 0 || r.state() != nobody || !strings.Contains(r.kept.Note, "pushed") {
+		t.Errorf("it is %q with %q: %v", r.state(), r.kept.Note, facts)
+	}
+}
+
+// queue puts what was asked for into the queue.
+func (r *review) enqueue(state string, revision uint64) {
+	r.outcome = &eventsv1.ChangeOutcome{Queue: "main", Subject: "pr-7", Change: "pr-7", State: state, RequestId: r.kept.RequestId, Revision: revision, Head: r.kept.Head, Reason: &eventsv1.OutcomeReason{Text: "red"}}
+}
+
+func TestAPushWithdrawsWhatIsInTheQueueUnlessItIsKept(t *testing.T) {
+	for _, withdraw := range []bool{true, false} {
+		r := newReview()
+		looks(t, r, pullOf("a1", by(4, "ada", WritePermission, "/landfall land")))
+		r.enqueue("admitted", 1)
+		s := setting
+		s.Withdraw = withdraw
+		next := r.take(s, access.NewRules(configuration.Access{Mode: configuration.AccessRequired}), pullOf("b2"), time.Hour.Microseconds())
+		if cancelled := len(next.facts) == 1; cancelled != withdraw {
+			t.Errorf("withdraw %v: %v", withdraw, next.facts)
+		}
+	}
+}
+
+func TestACommitThatWasRejectedComesBackOnlyByRetry(t *testing.T) {
+	r := newReview()
+	looks(t, r, pullOf("a1", by(4, "ada", WritePermission, "/landfall land")))
+	r.enqueue("rejected", 1)
+	if facts := looks(t, r, pullOf("a1", by(5, "ada", WritePermission, "/landfall land"))); len(facts) != 0 || !strings.Contains(r.kept.Note, "retry") {
+		t.Errorf("by land: %v, %q", facts, r.kept.Note)
+	}
+	facts := looks(t, r, pullOf("a1", by(6, "ada", WritePermission, "/landfall retry")))
+	if len(facts) != 1 || facts[0].(*eventsv1.LandRequest).Revision != 2 {
+		t.Errorf("by retry: %v", facts)
+	}
+}
+
+func TestClosingCancelsAndWhoClosesIsNamed(t *testing.T) {
+	r := newReview()
+	looks(t, r, pullOf("a1", by(4, "ada", WritePermission, "/landfall land")))
+	r.enqueue("testing", 3)
+	p := pullOf("a1", Event{ID: 9, Kind: Closed, By: User{ID: 5, Login: "bob"}, Permission: WritePermission})
+	p.Open = false
+	facts := looks(t, r, p)
+	if len(facts) != 1 {
+		t.Fatalf("facts are %v", facts)
+	}
+	if m := facts[0].(*eventsv1.ChangeCancelled); m.Who != "bob" || m.Revision != 3 || m.Actor.Subject != "5" {
+		t.Errorf("it is %v", m)
+	}
+}
+
+func TestTheSameStateIsReportedOnce(t *testing.T) {
+	r := newReview()
+	p := pullOf("a1", by(4, "ada", WritePermission, "/landfall land"))
+	looks(t, r, p)
+	r.pull = &p
+	r.enqueue("rejected", 1)
+	now := time.Hour.Microseconds()
+	first := r.report(setting, now)
+	if first.Status == nil || first.Status.State != StatusFailure || !strings.Contains(first.Text, "Rejected") {
+		t.Fatalf("it reports %+v", first)
+	}
+	r.pull.Status, r.kept.CommentHash = *first.Status, hashOf(first.Text)
+	if again := r.report(setting, now); !again.empty() {
+		t.Errorf("it reports %+v again", again)
+	}
+}
+
+func TestLinesOfAFailureCannotLeaveTheirBlock(t *testing.T) {
+	r := newReview()
+	p := pullOf("a1", by(4, "ada", WritePermission, "/landfall land"))
+	looks(t, r, p)
+	r.enqueue("rejected", 1)
+	r.place = &Place{State: "rejected", Failure: "it fails @all", Lines: []string{"```", "````", "@ada\x1b[31m"}}
+	text := r.comment(setting, r.state())
+	if !strings.Contains(text, "\n`````\n```\n````\n@ada?[31m\n`````") || strings.Contains(text, " @all") {
+		t.Errorf("it is %s", text)
+	}
+}
+
+// fake is a host that takes every webhook whose body is the secret.
+type fake struct{ Host }
+
+func (fake) Notice(h http.Header, body, secret []byte) (Notice, error) {
+	if !bytes.HasPrefix(body, secret) {
+		return Notice{}, ErrForged
+	}
+	return Notice{Repository: "acme/shop", Number: 7, Event: "e", Delivery: h.Get("D")}, nil
+}
+
+func TestWebhooksThatAreForgedReplayedOrOversizedAreRefused(t *testing.T) {
+	log := memory.New(memory.Options{ID: "log", Partitions: 1})
+	r := &Receiver{Log: log, Instance: "i", Logger: slog.New(slog.DiscardHandler), Repositories: map[string]Repository{"main": {setting, fake{}}}, Names: map[string]string{"main": "Acme/Shop"},
+		Secrets: func(context.Context, string) ([]byte, error) { return []byte("s"), nil }}
+	server := httptest.NewServer(r.Handler())
+	defer server.Close()
+	post := func(path, body, delivery string) int {
+		request, _ := http.NewRequest("POST", server.URL+path, strings.NewReader(body))
+		request.Header.Set("D", delivery)
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	for _, c := range []struct {
+		path, body, delivery string
+		want                 int
+	}{
+		{"/v1/hosts/forge", "x", "1", http.StatusUnauthorized},
+		{"/v1/hosts/other", "s", "1", http.StatusNotFound},
+		{"/v1/hosts/forge", "s" + strings.Repeat("x", maxWebhook), "1", http.StatusRequestEntityTooLarge},
+		{"/v1/hosts/forge", "s", "1", http.StatusNoContent},
+		{"/v1/hosts/forge", "s", "1", http.StatusConflict},
+		{"/v1/hosts/forge", "s", "2", http.StatusNoContent},
+	} {
+		if got := post(c.path, c.body, c.delivery); got != c.want {
+			t.Errorf("%s %.5s %s: %d, want %d", c.path, c.body, c.delivery, got, c.want)
+		}
+	}
+	if end, err := log.End(t.Context(), events.TopicHosts, 0); err != nil || end != 2 {
+		t.Errorf("there are %d records: %v", end, err)
+	}
+}
+
+// TestASnapshotHoldsWhatTheLogSays folds records into a core, and into one that was restored half way.
+func TestASnapshotHoldsWhatTheLogSays(t *testing.T) {
+	settings := map[string]Settings{"main": setting}
+	rules := access.NewRules(configuration.Access{Mode: configuration.AccessRequired})
+	c := newCore(settings, rules, time.Minute)
+	apply := func(topic string, offset int64, source string, term int64, m proto.Message) {
+		e := journal.Entry{Offset: offset, Topic: topic}
+		e.Source, e.Term, e.Message = source, term, m
+		c.Apply(runner.Input{Record: &e, Now: time.Unix(1, 0)})
+	}
+	apply(events.TopicHosts, 0, events.ServiceHosts, 0, &eventsv1.Claim{Service: events.ServiceHosts})
+	apply(events.TopicHosts, 1, receiverSource, -1, &eventsv1.HostNoticed{Host: "forge", Queue: "main", Number: 7})
+	apply(events.TopicHosts, 2, events.ServiceHosts, 0, &eventsv1.HostedChange{Host: "forge", Queue: "main", Number: 8, Change: "pr-8", Head: "a1", RequestId: "r", StampUs: 5})
+	apply(events.TopicOutcomes, 0, events.ServiceOutcomes, -1, &eventsv1.ChangeOutcome{Queue: "main", Subject: "pr-8", Change: "pr-8", State: "admitted", RequestId: "r", Sequence: 4})
+	apply(events.TopicOutcomes, 1, events.ServiceOutcomes, -1, &eventsv1.ChangeOutcome{Queue: "main", Subject: "-request/0/1", Change: "pr-8", State: "refused", RequestId: "q", Sequence: 6})
+	if got := c.reviews[key{"main", 8}].state(); got != queued || !c.reviews[key{"main", 7}].noticed {
+		t.Errorf("it is %q", got)
+	}
+	state, err := proto.Marshal(c.Snapshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored, err := restore(newCore(settings, rules, time.Minute), state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := snapshottest.New(t)
+	fields.Same(c, restored)
+	fields.Done()
+}
+
+func TestAHostThatFailsIsAskedMoreAndMoreRarely(t *testing.T) {
+	c := newCore(map[string]Settings{"main": setting}, access.NewRules(configuration.Access{}), time.Hour)
+	c.GoLive(time.Unix(100, 0))
+	k := key{"main", 7}
+	r := c.review(k)
+	var pauses []int64
+	for range 10 {
+		r.busy = true
+		c.flying++
+		c.Apply(runner.Input{Outcome: Results{Looked{Key: k, Err: errors.New("away")}}, Now: time.Unix(100, 0)})
+		pauses = append(pauses, (r.nextUS-c.now)/1e6)
+	}
+	if want := []int64{1, 2, 4, 8, 16, 32, 64, 120, 120, 120}; !slices.Equal(pauses, want) {
+		t.Errorf("pauses are %v", pauses)
+	}
+}

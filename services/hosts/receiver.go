@@ -1,0 +1,144 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"landfall.build/engine/lru"
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal"
+)
+
+const (
+	// maxWebhook bounds the body of a webhook.
+	maxWebhook = 4 << 20
+	// maxDeliveries is how many deliveries are remembered, so that they are not taken again.
+	maxDeliveries = 100_000
+	// receivePatience bounds how long the log may take to confirm a webhook.
+	receivePatience = 5 * time.Second
+	// receiverSource is who writes HostNoticed. It has no term, so it is not the service.
+	receiverSource = "hosts-receiver"
+)
+
+// Receiver takes webhooks at /v1/hosts/{host}, and writes to the log that there is news. It may run in any process.
+type Receiver struct {
+	Log          journal.Log
+	Instance     string
+	Logger       *slog.Logger
+	Repositories map[string]Repository
+	// Secrets reads the webhooks' secret of a host.
+	Secrets func(ctx context.Context, host string) ([]byte, error)
+	// Names are the repositories' names at their hosts, owner/name, by queue.
+	Names map[string]string
+
+	mu   sync.Mutex
+	seen *lru.Cache[string, struct{}]
+}
+
+// NewServer returns a server of webhooks with bounds.
+func NewServer(ctx context.Context, handler http.Handler, logger *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: handler, BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+	}
+}
+
+// Handler returns the routes.
+func (r *Receiver) Handler() http.Handler {
+	r.seen = lru.New[string, struct{}](maxDeliveries)
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/hosts/{host}", r.serve)
+	return mux
+}
+
+func (r *Receiver) serve(w http.ResponseWriter, in *http.Request) {
+	host := in.PathValue("host")
+	status, err := r.receive(in, host)
+	if err != nil {
+		r.Logger.Warn("a webhook is refused", "host", host, "status", status, "error", err)
+		http.Error(w, err.Error(), status)
+		return
+	}
+	w.WriteHeader(status)
+}
+
+// receive returns the status of the answer, and why a webhook is refused.
+func (r *Receiver) receive(in *http.Request, host string) (int, error) {
+	queues := map[string]Repository{}
+	for queue, repository := range r.Repositories {
+		if repository.Settings.Host == host {
+			queues[queue] = repository
+		}
+	}
+	if len(queues) == 0 {
+		return http.StatusNotFound, errors.New("no such host")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, in.Body, maxWebhook))
+	if over := (*http.MaxBytesError)(nil); errors.As(err, &over) {
+		return http.StatusRequestEntityTooLarge, fmt.Errorf("its body is longer than %d bytes", maxWebhook)
+	} else if err != nil {
+		return http.StatusBadRequest, errors.New("its body cannot be read")
+	}
+	secret, err := r.Secrets(in.Context(), host)
+	if err != nil {
+		return http.StatusServiceUnavailable, errors.New("the secret of its webhooks cannot be read")
+	}
+	var n Notice
+	for _, repository := range queues {
+		if n, err = repository.Host.Notice(in.Header, body, secret); err != nil {
+			if errors.Is(err, ErrForged) {
+				return http.StatusUnauthorized, err
+			}
+			return http.StatusBadRequest, err
+		}
+		break // all repositories of a host read it alike
+	}
+	delivery := host + " " + n.Delivery
+	if r.isKnown(delivery) {
+		return http.StatusConflict, errors.New("it was delivered before")
+	}
+	for queue := range queues {
+		if n.Event == "" || !strings.EqualFold(r.Names[queue], n.Repository) {
+			continue
+		}
+		if err := r.write(in.Context(), host, queue, n); err != nil {
+			r.Logger.Error("the log did not confirm a webhook", "host", host, "queue", queue, "error", err)
+			return http.StatusServiceUnavailable, errors.New("the log does not confirm it")
+		}
+	}
+	r.remember(delivery)
+	return http.StatusNoContent, nil
+}
+
+func (r *Receiver) isKnown(delivery string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen.Peek(delivery) != nil
+}
+
+func (r *Receiver) remember(delivery string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen.Put(delivery, struct{}{}, 1)
+}
+
+func (r *Receiver) write(ctx context.Context, host, queue string, n Notice) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), receivePatience)
+	defer cancel()
+	now := time.Now()
+	_, err := r.Log.Append(ctx, events.TopicHosts, events.PartitionOf(queue, r.Log.Partitions()), events.Envelope{
+		ID: events.DeriveID(r.Log.ID(), "notice", host, queue, n.Delivery), Source: receiverSource, Instance: r.Instance, Queue: queue,
+		Subject: ChangeOf(n.Number), Time: now, Term: -1,
+		Message: &eventsv1.HostNoticed{Host: host, Queue: queue, Number: n.Number, Event: n.Event, Delivery: n.Delivery, StampUs: now.UnixMicro()},
+	})
+	return err
+}

@@ -1,0 +1,2 @@
+// Package gitea tests the hosts service on a real Gitea: make hosts-test.
+package gitea
