@@ -48,7 +48,8 @@ func (r *review) report(s Settings, nowUS int64) Report {
 	if state == nobody && r.pull.Status.State == StatusPending {
 		out.Commit, out.Status = r.pull.Head, &Status{State: StatusError, Text: "Not asked to land any more", URL: r.pull.Status.URL}
 	}
-	if state == landed && r.pull.Open && len(r.outcome.Commits) > 0 {
+	// What was pushed since has not landed, so the pull request stays open.
+	if state == landed && r.pull.Open && r.pull.Head == k.Head && len(r.outcome.Commits) > 0 {
 		out.Merged = r.outcome.Commits[len(r.outcome.Commits)-1]
 	}
 	if k.Head != "" {
@@ -157,6 +158,9 @@ func (r *review) comment(s Settings, state state) string {
 	switch {
 	case state == landed:
 		fmt.Fprintf(&b, "**Landed** as `%s`.", strings.Join(o.Commits, "`, `"))
+		if r.pull.Open && r.pull.Head != k.Head {
+			fmt.Fprintf(&b, " What was pushed after `%s` has not landed; ask again to land it.", short(k.Head))
+		}
 	case state == rejected || state == ejected:
 		fmt.Fprintf(&b, "**%s.** ", capital(string(state)))
 		r.writeFailure(&b)

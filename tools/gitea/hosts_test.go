@@ -2,8 +2,18 @@ package gitea_test
 
 import (
 	"fmt"
+	"net"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"landfall.build/events"
+	"landfall.build/events/seedtest"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/journal"
+	"landfall.build/tools/demo/tally"
 )
 
 // TestAPullRequestIsLandedByItsLabel: it is rejected with the reason, mended, landed by a comment, and closed as merged.
@@ -49,5 +59,245 @@ func TestTenPullRequestsLandAtOnce(t *testing.T) {
 			}
 			t.Logf("%s: %d writes to Gitea for 10 changes", strategy, len(w.proxy.written()))
 		})
+	}
+}
+
+// TestAKillAtEachWriteLosesNothing: the service is killed before or after each of the first ten writes to Gitea. Each change is landed or rejected once, with one comment.
+func TestAKillAtEachWriteLosesNothing(t *testing.T) {
+	w := newWorld(t, options{})
+	w.patience = 5 * time.Minute // the group gives the partitions away again six seconds after a kill
+	var at sync.Mutex
+	kills := 0
+	hit := map[string]bool{}
+	kill := func(place string) bool {
+		at.Lock()
+		defer at.Unlock()
+		if hit[place] || kills >= 10 {
+			return true
+		}
+		hit[place] = true
+		kills++
+		w.kill()
+		w.start()
+		return false
+	}
+	w.proxy.mu.Lock()
+	w.proxy.before = func(n int) bool { return n%2 == 0 || kill(fmt.Sprint("before ", n)) }
+	w.proxy.after = func(n int) bool { return n%2 == 1 || kill(fmt.Sprint("after ", n)) }
+	w.proxy.mu.Unlock()
+	heads := map[int]string{}
+	good, bad := []int{}, []int{}
+	for i := range 3 {
+		name, text := fmt.Sprintf("c%d", i), "fine\n"
+		if i == 2 {
+			text = "a bug\n"
+		}
+		head := w.branch(name, fmt.Sprintf("f%d/%s.txt", i, name), text)
+		number := w.open(name)
+		heads[number] = head
+		if i == 2 {
+			bad = append(bad, number)
+		} else {
+			good = append(good, number)
+		}
+		w.say("ada", number, "/landfall land")
+	}
+	for _, number := range good {
+		w.awaitMerged(number)
+		w.awaitStatus(heads[number], "success", "Landed as ")
+	}
+	for _, number := range bad {
+		w.awaitStatus(heads[number], "failure", "Rejected")
+	}
+	for number := range heads {
+		w.await("there is a comment", func() bool { return len(w.comments(number)) > 0 })
+	}
+	at.Lock()
+	kills = 1000 // no more
+	at.Unlock()
+	time.Sleep(3 * time.Second)
+	before := len(w.proxy.written())
+	time.Sleep(5 * time.Second)
+	if after := w.proxy.written(); len(after) != before {
+		t.Errorf("it writes on: %v", after[before:])
+	}
+	for number := range heads {
+		if all := w.comments(number); len(all) != 1 {
+			t.Errorf("%d has %d comments: %q", number, len(all), all)
+		}
+	}
+	t.Logf("%d kills, %d writes: %v", len(hit), len(w.proxy.written()), w.proxy.written())
+	admitted := map[string]int{}
+	for p := range w.stack.Log().Partitions() {
+		if err := tally.Records(t.Context(), w.stack.Log(), events.TopicChanges, p, func(e journal.Entry, counts bool) {
+			switch m := e.Message.(type) {
+			case *eventsv1.ChangeAdmitted:
+				admitted[m.Admission.Change]++
+				if a := m.Admission.Actor; a.GetName() != "ada" || a.GetIssuer() != w.proxy.URL || a.GetRole() != "lander" {
+					t.Errorf("%s was asked for by %v", m.Admission.Change, a)
+				}
+			case *eventsv1.ChangeRevised:
+				admitted[m.Admission.Change]++
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(admitted) != len(heads) {
+		t.Errorf("admitted are %v", admitted)
+	}
+	for change, n := range admitted {
+		if n != 1 {
+			t.Errorf("%s was admitted %d times", change, n)
+		}
+	}
+}
+
+// TestAKillAtAnyTimeLosesNothing kills the service again and again while changes land, a moment after it has its partitions back or before.
+func TestAKillAtAnyTimeLosesNothing(t *testing.T) {
+	w := newWorld(t, options{})
+	w.patience = 5 * time.Minute
+	r := seedtest.Random(t)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	kills := 0
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Duration(7000+r.IntN(6000)) * time.Millisecond):
+				w.kill()
+				w.start()
+				kills++
+			}
+		}
+	})
+	var numbers []int
+	for i := range 6 {
+		name := fmt.Sprintf("c%d", i)
+		w.branch(name, fmt.Sprintf("f%d/%s.txt", i, name), "fine\n")
+		numbers = append(numbers, w.open(name))
+		w.label("ada", numbers[i])
+	}
+	for _, number := range numbers {
+		w.awaitMerged(number)
+	}
+	close(stop)
+	wg.Wait()
+	for _, number := range numbers {
+		w.await("there is one comment", func() bool { return len(w.comments(number)) == 1 })
+	}
+	t.Logf("%d kills", kills)
+}
+
+func TestALostWebhookIsFound(t *testing.T) {
+	w := newWorld(t, options{withoutWebhook: true})
+	w.branch("one", "f1/b.txt", "fine\n")
+	number := w.open("one")
+	w.label("ada", number)
+	w.awaitMerged(number)
+	w.branch("two", "f2/b.txt", "fine\n")
+	number = w.open("two")
+	w.kill()
+	w.say("ada", number, "/landfall land")
+	w.start()
+	w.awaitMerged(number)
+}
+
+// TestAWebhookIsEnough: what is asked for comes into the queue though nothing is looked for.
+func TestAWebhookIsEnough(t *testing.T) {
+	w := newWorld(t, options{poll: "1h"})
+	w.branch("one", "f1/b.txt", "fine\n")
+	number := w.open("one")
+	began := time.Now()
+	w.say("ada", number, "/landfall land")
+	w.await("it is admitted", func() bool {
+		c, err := w.client.Change(t.Context(), queue, fmt.Sprintf("pr-%d", number))
+		return err == nil && c.State != ""
+	})
+	t.Logf("from the comment to the queue: %v", time.Since(began))
+	w.awaitMerged(number)
+}
+
+func TestOnlyWhoMayWriteLands(t *testing.T) {
+	w := newWorld(t, options{})
+	w.branch("one", "f1/b.txt", "fine\n")
+	number := w.open("one")
+	w.say("eve", number, "/landfall land")
+	w.await("the comment says why not", func() bool {
+		all := w.comments(number)
+		return len(all) == 1 && strings.Contains(all[0], "`eve`") && strings.Contains(all[0], "needs the role")
+	})
+	if _, err := w.client.Change(t.Context(), queue, fmt.Sprintf("pr-%d", number)); err == nil {
+		t.Error("it is in the queue")
+	}
+}
+
+func TestForgedAndOversizedWebhooksAreRefused(t *testing.T) {
+	w := newWorld(t, options{})
+	post := func(path, body string) int {
+		answer, err := http.Post("http://"+w.listen+path, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	w.await("the service listens", func() bool {
+		c, err := net.Dial("tcp", w.listen)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	for _, c := range []struct {
+		path, body string
+		want       int
+	}{
+		{"/v1/hosts/forge", `{"number":1,"repository":{"full_name":"` + w.repository + `"}}`, http.StatusUnauthorized},
+		{"/v1/hosts/other", "{}", http.StatusNotFound},
+		{"/v1/hosts/forge", strings.Repeat("x", 5<<20), http.StatusRequestEntityTooLarge},
+		{"/", "{}", http.StatusNotFound},
+	} {
+		if got := post(c.path, c.body); got != c.want {
+			t.Errorf("%s: %d, want %d", c.path, got, c.want)
+		}
+	}
+}
+
+// TestAPullRequestThatIsNotReadyWaits: a draft, an approval and a required check are missing, one after the other.
+func TestAPullRequestThatIsNotReadyWaits(t *testing.T) {
+	w := newWorld(t, options{})
+	w.user("bob", "write")
+	w.must("root", "POST", "/repos/"+w.repository+"/branch_protections", map[string]any{"rule_name": "main", "enable_push": true, "enable_push_whitelist": true,
+		"push_whitelist_usernames": []string{"bot"}, "required_approvals": 1, "enable_status_check": true, "status_check_contexts": []string{"ci"}}, nil)
+	head := w.branch("one", "f1/b.txt", "fine\n")
+	number := w.open("one")
+	w.must("ada", "PATCH", fmt.Sprintf("/repos/%s/pulls/%d", w.repository, number), map[string]string{"title": "WIP: one"}, nil)
+	w.label("ada", number)
+	w.awaitStatus(head, "pending", "Waits for it is a draft, 1 of 1 approvals, the check ci, which has not run")
+	w.must("ada", "PATCH", fmt.Sprintf("/repos/%s/pulls/%d", w.repository, number), map[string]string{"title": "one"}, nil)
+	w.must("bob", "POST", fmt.Sprintf("/repos/%s/pulls/%d/reviews", w.repository, number), map[string]string{"event": "APPROVED", "body": "good"}, nil)
+	w.awaitStatus(head, "pending", "Waits for the check ci, which has not run")
+	w.must("ada", "POST", "/repos/"+w.repository+"/statuses/"+head, map[string]string{"state": "success", "context": "ci"}, nil)
+	w.awaitMerged(number)
+}
+
+// slow is a step that takes long enough for somebody to come between.
+const slow = "sleep 25"
+
+// TestWhatWasAskedForLandsThoughMoreIsPushed: with on_push: keep.
+func TestWhatWasAskedForLandsThoughMoreIsPushed(t *testing.T) {
+	w := newWorld(t, options{step: slow, onPush: "keep"})
+	head := w.branch("one", "f1/b.txt", "fine\n")
+	number := w.open("one")
+	w.label("ada", number)
+	w.awaitStatus(head, "pending", "n the queue")
+	w.push("one", "f1/more.txt", "fine\n")
+	w.awaitStatus(head, "success", "Landed as ")
+	w.git("fetch", "-q", "origin", "main")
+	if files := w.git("ls-tree", "-r", "--name-only", "FETCH_HEAD", "f1"); !strings.Contains(files, "f1/b.txt") || strings.Contains(files, "f1/more.txt") {
+		t.Errorf("the mainline has %s", files)
 	}
 }

@@ -73,6 +73,8 @@ type world struct {
 	hosts             *exec.Cmd
 	output            bytes.Buffer
 	mu                sync.Mutex
+	// patience is how long something is waited for.
+	patience time.Duration
 }
 
 func (w *world) call(as, method, path string, in, out any) int {
@@ -178,7 +180,7 @@ type options struct {
 // newWorld makes a repository with folders of their own targets, users and a label, and starts a queue and the service.
 func newWorld(t *testing.T, o options) *world {
 	t.Helper()
-	w := &world{t: t, gitea: os.Getenv("LANDFALL_TEST_GITEA"), tokens: map[string]string{"root": os.Getenv("LANDFALL_TEST_GITEA_TOKEN")}, work: t.TempDir()}
+	w := &world{t: t, patience: 90 * time.Second, gitea: os.Getenv("LANDFALL_TEST_GITEA"), tokens: map[string]string{"root": os.Getenv("LANDFALL_TEST_GITEA_TOKEN")}, work: t.TempDir()}
 	if w.gitea == "" {
 		t.Skip("LANDFALL_TEST_GITEA names no Gitea: make hosts-test")
 	}
@@ -376,7 +378,7 @@ func (p *proxy) written() []string {
 // await waits until something holds.
 func (w *world) await(what string, holds func() bool) {
 	w.t.Helper()
-	for until := time.Now().Add(90 * time.Second); !holds(); time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(w.patience); !holds(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(until) {
 			w.t.Fatalf("never: %s", what)
 		}
