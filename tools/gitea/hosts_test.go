@@ -287,6 +287,33 @@ func TestAPullRequestThatIsNotReadyWaits(t *testing.T) {
 // slow is a step that takes long enough for somebody to come between.
 const slow = "sleep 25"
 
+func TestAPushClosingAndTheLabelTakeAChangeOut(t *testing.T) {
+	w := newWorld(t, options{step: "sleep 90"})
+	heads, numbers := []string{}, []int{}
+	for i := range 3 {
+		name := fmt.Sprintf("c%d", i)
+		heads = append(heads, w.branch(name, fmt.Sprintf("f%d/%s.txt", i, name), "fine\n"))
+		numbers = append(numbers, w.open(name))
+		w.label("ada", numbers[i])
+	}
+	for _, head := range heads {
+		w.awaitStatus(head, "pending", "n the queue")
+	}
+	w.git("checkout", "-q", "c0")
+	w.push("c0", "f0/more.txt", "fine\n")
+	w.must("ada", "PATCH", fmt.Sprintf("/repos/%s/pulls/%d", w.repository, numbers[1]), map[string]string{"state": "closed"}, nil)
+	var labels []struct{ ID int }
+	w.must("root", "GET", "/repos/"+w.repository+"/labels", nil, &labels)
+	w.call("ada", "DELETE", fmt.Sprintf("/repos/%s/issues/%d/labels/%d", w.repository, numbers[2], labels[0].ID), nil, nil)
+	w.awaitStatus(heads[0], "error", "Cancelled by ")
+	w.awaitStatus(heads[1], "error", "Cancelled by ada")
+	w.awaitStatus(heads[2], "error", "Cancelled by ada")
+	w.await("the comment says that it was withdrawn", func() bool {
+		all := w.comments(numbers[0])
+		return len(all) == 1 && strings.Contains(all[0], "was withdrawn")
+	})
+}
+
 // TestWhatWasAskedForLandsThoughMoreIsPushed: with on_push: keep.
 func TestWhatWasAskedForLandsThoughMoreIsPushed(t *testing.T) {
 	w := newWorld(t, options{step: slow, onPush: "keep"})
