@@ -18,7 +18,7 @@ KAFKA   := $(TOOLS)/kafka/cluster
 PACKAGES := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 
 .DEFAULT_GOAL := help
-.PHONY: alerts bazel bench build check clickhouse demo deploy-test faults generate help hosts-test kafka-secured-test kafka-start kafka-stop kafka-test kills page page-test preflight test test-all
+.PHONY: alerts bazel bench build check clickhouse demo deploy-test faults generate help hosts-test kafka-secured-test kafka-start kafka-stop kafka-test kills long-test page page-test preflight test test-all
 
 alerts: preflight ## Test the alerts and dashboards of deploy in the faults that they are for
 	@cd tools/alerts && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -timeout 10m -parallel 20 $(ARGS) .
@@ -81,6 +81,10 @@ kafka-secured-test: preflight ## Run every service under its own account on an A
 kills: build ## Kill processes while changes land, and prove the mainline (KILLS=n SEED=n BROKER=kafka)
 	@$(BIN) kills --kills $(or $(KILLS),200) --seed $(or $(SEED),1) --broker $(or $(BROKER),embedded)
 
+long-test: bazel clickhouse ## Run the tests that make test leaves: on npm, cargo, pip, Bazel and ClickHouse, of whole deployments, and most of the proof
+	@echo "testing on real package managers, build tools and servers (tools/long/tests)"
+	@GO="$(GO)" tools/long/run test -timeout 30m -p $(PACKAGES) $(ARGS)
+
 page: preflight ## Make the web page's bundle of its sources (needs npm)
 	@GO="$(GO)" tools/page/run make "$(TOOLS)"
 
@@ -92,9 +96,10 @@ preflight:
 	@command -v git >/dev/null || { echo "landfall needs git 2.38 or newer: install the package git"; exit 1; }
 	@$(GO) version | grep -qE 'go1\.(2[6-9]|[3-9][0-9])' || { echo "landfall needs Go 1.26 or newer; this is $$($(GO) version)"; exit 1; }
 
-test: bazel clickhouse ## Run all tests (ARGS="-run X -v" to choose)
-	@echo "testing $(MODULES)"
-	@$(GO) test -timeout 20m -p $(PACKAGES) $(ARGS) $(addsuffix /...,$(addprefix ./,$(MODULES)))
+test: preflight ## The everyday tests (ARGS="-run X -v" to choose): all but those of long-test
+	@echo "testing $(MODULES), but for the tests that make long-test runs (tools/long/tests)"
+	@skip='$(if $(findstring -run,$(ARGS)),^$$)'; [ -n "$$skip" ] || skip=$$(tools/long/run skip) && \
+		$(GO) test -timeout 20m -p $(PACKAGES) -skip "$$skip" $(ARGS) $(addsuffix /...,$(addprefix ./,$(MODULES)))
 
 test-all: export LANDFALL_TEST_SLOW := 1
-test-all: test kafka-test hosts-test alerts deploy-test page-test demo ## Run all tests, on an Apache Kafka and a Gitea too, those of alerts, of deploy, of the web page, and the demo
+test-all: test long-test kafka-test hosts-test alerts deploy-test page-test demo ## Run all tests: these, on an Apache Kafka and a Gitea too, those of alerts, of deploy, of the web page, and the demo

@@ -316,9 +316,9 @@ func versionsOf(a targets.Analysis) []string {
 	return append(append(list, "deleted"), a.Deleted...)
 }
 
-// TestIncrementalEqualsFull: what is derived from another tree's graph, what a server says that has seen other
+// TestIncrementalEqualsFullOnBazel: what is derived from another tree's graph, what a server says that has seen other
 // trees before, and what a new one says.
-func TestIncrementalEqualsFull(t *testing.T) {
+func TestIncrementalEqualsFullOnBazel(t *testing.T) {
 	w := realBazel(t)
 	w.load(t, sample)
 	queried, derived := w.loader.graphs.queried, w.loader.graphs.derived
