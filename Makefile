@@ -17,6 +17,9 @@ KAFKA   := $(TOOLS)/kafka/cluster
 # How many packages are tested at once. Many tests wait for processes, so it is one more than there are processors.
 PACKAGES := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 
+# The packages that take longest are tested first, so that nothing waits for one of them in the end.
+SLOWEST := ./tools/embedded/stack ./services/builder/... ./tools/proof
+
 .DEFAULT_GOAL := help
 .PHONY: alerts bazel bench build check clickhouse demo deploy-test faults generate help hosts-test kafka-secured-test kafka-start kafka-stop kafka-test kills long-test page page-test preflight test test-all
 
@@ -99,7 +102,7 @@ preflight:
 test: preflight ## The everyday tests (ARGS="-run X -v" to choose): all but those of long-test
 	@echo "testing $(MODULES), but for the tests that make long-test runs (tools/long/tests)"
 	@skip='$(if $(findstring -run,$(ARGS)),^$$)'; [ -n "$$skip" ] || skip=$$(tools/long/run skip) && \
-		$(GO) test -timeout 20m -p $(PACKAGES) -skip "$$skip" $(ARGS) $(addsuffix /...,$(addprefix ./,$(MODULES)))
+		$(GO) test -timeout 20m -p $(PACKAGES) -skip "$$skip" $(ARGS) $(SLOWEST) $(addsuffix /...,$(addprefix ./,$(MODULES)))
 
 test-all: export LANDFALL_TEST_SLOW := 1
 test-all: test long-test kafka-test hosts-test alerts deploy-test page-test demo ## Run all tests: these, on an Apache Kafka and a Gitea too, those of alerts, of deploy, of the web page, and the demo

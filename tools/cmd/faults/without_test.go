@@ -29,10 +29,11 @@ func TestEveryOperationOfASchedulesHistoryCanBeLeftOut(t *testing.T) {
 
 // TestMakeNamesTheExitCodeOfTheFaultsItFinds in its last line, as the guide says: its own is 2 whatever was wrong.
 func TestMakeNamesTheExitCodeOfTheFaultsItFinds(t *testing.T) {
+	faults := filepath.Join(t.TempDir(), "faults")
 	for code, args := range map[string][]string{
 		"Error 1": {"SCHEDULES=20", "LEAVE=M21-guard-lands"}, "Error 2": {"SCHEDULES=1", "WITHOUT=nonsense"},
 	} {
-		args = append([]string{"-C", "../../..", "faults", "FAULTS=" + filepath.Join(t.TempDir(), "faults")}, args...)
+		args = append([]string{"-C", "../../..", "faults", "FAULTS=" + faults}, args...)
 		out, err := exec.CommandContext(t.Context(), "make", args...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), code) {
 			t.Errorf("%v: %v, no %q in\n%s", args, err, code, out)

@@ -15,11 +15,7 @@ import (
 // TestShellsComplete: a real bash, without the package bash-completion, completes commands, flags and pending changes; zsh and
 // fish, where they are installed, take their scripts.
 func TestShellsComplete(t *testing.T) {
-	dir := t.TempDir()
-	binary := filepath.Join(dir, "landfall")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	dir, binary := t.TempDir(), built(t, "landfall", ".")
 	backend := apitest.New("main")
 	handler, err := api.NewHandler(api.Options{Backend: backend})
 	if err != nil {
@@ -27,7 +23,7 @@ func TestShellsComplete(t *testing.T) {
 	}
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	environment := append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "LANDFALL_SERVER="+server.URL)
+	environment := append(os.Environ(), "PATH="+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"), "LANDFALL_SERVER="+server.URL)
 	shell := func(name string, args ...string) string {
 		t.Helper()
 		cmd := exec.Command(name, args...)

@@ -66,10 +66,7 @@ func deploy(t *testing.T) *deployment {
 func prepare(t *testing.T, section string) *deployment {
 	t.Helper()
 	d := &deployment{t: t, dir: t.TempDir(), gateway: freeAddress(t), metrics: map[string]string{}}
-	d.binary = filepath.Join(d.dir, "landfall")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", d.binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	d.binary = built(t, "landfall", ".")
 	d.seed()
 	config := fmt.Sprintf(`version: 1
 data: data
