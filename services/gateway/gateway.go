@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/metric"
 
@@ -20,6 +21,7 @@ import (
 	"landfall.build/platform/journal"
 	"landfall.build/platform/snapshot"
 	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/past"
 	"landfall.build/services/gateway/profilelog"
 	"landfall.build/services/gateway/signin"
 	"landfall.build/services/gateway/view"
@@ -70,12 +72,23 @@ type Gateway struct {
 	ready  atomic.Bool
 	// answering limits how many full explanations are worked out at a time.
 	answering chan struct{}
-	fleet     *health.Fleet
-	metrics   metrics
+	// looking limits how many pasts are folded at a time.
+	looking chan struct{}
+	fleet   *health.Fleet
+	metrics metrics
 }
 
 // maxAnswering is how many full explanations are worked out at a time.
 const maxAnswering = 2
+
+const (
+	// maxLooking is how many pasts are folded at a time.
+	maxLooking = 2
+	// checkpointEvery is after how many records of a partition the past of a queue has a checkpoint, and checkpointBytes how many bytes
+	// the checkpoints of all queues may take.
+	checkpointEvery = 10_000
+	checkpointBytes = 128 << 20
+)
 
 // New checks the options and makes the gateway; Run starts it.
 func New(o Options) (*Gateway, error) {
@@ -91,7 +104,7 @@ func New(o Options) (*Gateway, error) {
 	if o.View == (view.Limits{}) {
 		o.View = view.DefaultLimits()
 	}
-	g := &Gateway{Options: o, queues: map[string]*queue{}, buried: deadLetters{seen: map[position]bool{}}, answering: make(chan struct{}, maxAnswering),
+	g := &Gateway{Options: o, queues: map[string]*queue{}, buried: deadLetters{seen: map[position]bool{}}, answering: make(chan struct{}, maxAnswering), looking: make(chan struct{}, maxLooking),
 		fleet: health.NewFleet(o.Config.QueueNames(), o.Log.Partitions())}
 	for _, name := range o.Config.QueueNames() {
 		settings, err := o.Config.Queue(name)
@@ -209,6 +222,21 @@ func (g *Gateway) Read(name string, f func(*view.Queue)) bool {
 	defer q.mu.Unlock()
 	f(q.state.View)
 	return true
+}
+
+// ReadAt implements api.Backend.
+func (g *Gateway) ReadAt(ctx context.Context, name string, at time.Time, f func(*view.Queue)) error {
+	q := g.queues[name]
+	if q == nil {
+		return api.ErrUnknownQueue
+	}
+	select {
+	case g.looking <- struct{}{}:
+		defer func() { <-g.looking }()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: others are answered: %w", past.ErrReading, context.Cause(ctx))
+	}
+	return q.past.Read(ctx, at, f)
 }
 
 // Answer implements api.Backend.

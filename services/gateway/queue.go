@@ -14,6 +14,7 @@ import (
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal"
 	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/past"
 	"landfall.build/services/gateway/pinning"
 	"landfall.build/services/gateway/state"
 )
@@ -43,12 +44,17 @@ type queue struct {
 	settling sync.Mutex
 	opening  sync.Mutex
 	pinner   *pinning.Pinner
+
+	past *past.Past
 }
 
 func newQueue(g *Gateway, settings configuration.Queue) *queue {
 	return &queue{
 		gateway: g, settings: settings, state: state.New(settings.Name, g.View),
 		waiting: map[string][]*waiter{}, consequences: map[string]chan lineup.Consequence{},
+		past: past.New(past.Options{
+			Log: g.Log, Queue: settings.Name, Limits: g.View, Every: checkpointEvery, Bytes: checkpointBytes / len(g.Config.QueueNames()),
+		}),
 		changed: make(chan struct{}), waits: map[string]*waits{}, inbox: newInbox(), far: newInbox(), room: make(chan struct{}, maxWaiting),
 	}
 }

@@ -69,6 +69,8 @@ type session struct {
 	client        *Client
 	// patience is how long the command waits for the gateway, 0 as long as each request does.
 	patience time.Duration
+	// at is the moment that is asked for, as the user wrote it; "" is now.
+	at string
 	// kept are the tokens of whoever has signed in; nil where the user has no folder.
 	kept          *login.Store
 	out, progress io.Writer
@@ -88,6 +90,11 @@ func command(use, short, long string, args cobra.PositionalArgs, run func(contex
 		err := s.connect()
 		if err == nil {
 			s.client.progress = s.progress
+		}
+		if err == nil && s.at != "" {
+			s.client.at, err = ParseTime(s.at, clock())
+		}
+		if err == nil {
 			err = s.within(cmd.Context(), func(ctx context.Context) error { return run(ctx, s, args) })
 		}
 		var o outcome
@@ -109,6 +116,26 @@ func command(use, short, long string, args cobra.PositionalArgs, run func(contex
 // addTimeout gives a command that asks and prints the flag --timeout.
 func (s *session) addTimeout(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&s.patience, "timeout", 0, "wait so long for the gateway (default: "+requestTimeout.String()+" for each request)")
+}
+
+// addAt gives a command that shows queues or changes the flag --at.
+func (s *session) addAt(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.at, "at", "", "show it as it was then: 14:05, \"2026-01-31 14:05:30\", 2026-01-31T14:05:30Z, or -10m for ten minutes ago")
+}
+
+// now returns the moment that is shown.
+func (s *session) now() time.Time {
+	if s.at != "" {
+		return s.client.at
+	}
+	return clock()
+}
+
+// writeMoment prints which moment is shown, if it is one of the past.
+func (s *session) writeMoment() {
+	if s.at != "" {
+		fmt.Fprintf(s.out, "as of %s\n", s.client.at.Local().Format("2006-01-02 15:04:05 -07:00"))
+	}
 }
 
 // within runs what asks the gateway, for as long as the user has patience.

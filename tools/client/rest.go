@@ -58,6 +58,8 @@ type Client struct {
 	token func(ctx context.Context) (string, error)
 	// exposed is set if others can read the token on its way.
 	exposed bool
+	// at is the moment as of which queues and changes are shown; the zero time is now.
+	at time.Time
 	// progress is where the client prints that an answer is slow; nil prints nothing.
 	progress io.Writer
 	told     sync.Once
@@ -92,12 +94,12 @@ func queuePath(queue string, parts ...string) string {
 }
 
 // open makes a request; an answer of status 400 and above is a *Failure. A gateway that has just started and
-// still reads the log is asked again for a while: nothing was done there.
+// still reads the log, for the present or for the past, is asked again for a while: nothing was done there.
 func (c *Client) open(ctx context.Context, method, path string, body any, header http.Header) (*http.Response, error) {
 	for started := time.Now(); ; {
 		response, err := c.openOnce(ctx, method, path, body, header)
 		var failure *Failure
-		if !errors.As(err, &failure) || failure.Code != api.CodeNotReady || time.Since(started) > readyPatience {
+		if !errors.As(err, &failure) || failure.Code != api.CodeNotReady && failure.Code != api.CodePastUnread || time.Since(started) > readyPatience {
 			return response, err
 		}
 		select {
@@ -182,6 +184,24 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any) 
 	return nil
 }
 
+// then returns a path with a query that names the moment which the client shows.
+func (c *Client) then(path string, query url.Values) string {
+	if !c.at.IsZero() {
+		query.Set("at", c.at.UTC().Format(time.RFC3339Nano))
+	}
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}
+
+// Queue returns one queue.
+func (c *Client) Queue(ctx context.Context, queue string) (view.Overview, error) {
+	var out view.Overview
+	err := c.call(ctx, http.MethodGet, c.then(queuePath(queue), url.Values{}), nil, &out)
+	return out, err
+}
+
 // Queues lists all queues.
 func (c *Client) Queues(ctx context.Context) ([]view.Overview, error) {
 	var list api.QueueList
@@ -198,27 +218,26 @@ func (c *Client) Services(ctx context.Context) (health.Report, error) {
 
 // Changes lists a queue's changes in any of the states; all if none is named.
 func (c *Client) Changes(ctx context.Context, queue string, limit int, states ...string) (api.ChangeList, error) {
-	query := url.Values{"state": states, "limit": {strconv.Itoa(limit)}}
 	var list api.ChangeList
-	err := c.call(ctx, http.MethodGet, queuePath(queue, "changes")+"?"+query.Encode(), nil, &list)
+	err := c.call(ctx, http.MethodGet, c.then(queuePath(queue, "changes"), url.Values{"state": states, "limit": {strconv.Itoa(limit)}}), nil, &list)
 	return list, err
 }
 
 // Change returns everything about a change.
 func (c *Client) Change(ctx context.Context, queue, change string) (view.Change, error) {
 	var out view.Change
-	err := c.call(ctx, http.MethodGet, queuePath(queue, "changes", change), nil, &out)
+	err := c.call(ctx, http.MethodGet, c.then(queuePath(queue, "changes", change), url.Values{}), nil, &out)
 	return out, err
 }
 
 // Explain returns why a change is where it is; if full is set, with every number.
 func (c *Client) Explain(ctx context.Context, queue, change string, full bool) (view.Explanation, error) {
-	path := queuePath(queue, "changes", change, "explain")
+	query := url.Values{}
 	if full {
-		path += "?full=true"
+		query.Set("full", "true")
 	}
 	var out view.Explanation
-	err := c.call(ctx, http.MethodGet, path, nil, &out)
+	err := c.call(ctx, http.MethodGet, c.then(queuePath(queue, "changes", change, "explain"), query), nil, &out)
 	return out, err
 }
 

@@ -40,11 +40,13 @@ func queueCommand() *cobra.Command {
 			if s.asJSON {
 				return s.print(list)
 			}
-			WriteQueue(s.out, clock(), list.Queue, list.Changes)
+			s.writeMoment()
+			WriteQueue(s.out, s.now(), list.Queue, list.Changes)
 			return nil
 		})
 	cmd.Flags().StringSliceVar(&states, "state", []string{"pending"}, "states to list: pending, waiting, testing, passed, landed, dropped, rejected, ejected, cancelled")
 	cmd.Flags().IntVar(&limit, "limit", 200, "most changes to list")
+	s.addAt(cmd)
 	s.addTimeout(cmd)
 	return cmd
 }
@@ -68,6 +70,9 @@ func statusCommand() *cobra.Command {
 			}
 			return atMostOne("CHANGE")(cmd, args)
 		}, func(ctx context.Context, s *session, args []string) error {
+			if services && s.at != "" {
+				return errors.New("which services were at work is not known of the past; leave out --services or --at")
+			}
 			if services {
 				return s.showServices(ctx)
 			}
@@ -84,10 +89,12 @@ func statusCommand() *cobra.Command {
 			if s.asJSON {
 				return s.print(change)
 			}
-			writeChange(s.out, clock(), change)
+			s.writeMoment()
+			writeChange(s.out, s.now(), change)
 			return nil
 		})
 	cmd.Flags().BoolVar(&services, "services", false, "show which services are at work, and who works on which partition")
+	s.addAt(cmd)
 	s.addTimeout(cmd)
 	return cmd
 }
@@ -97,9 +104,17 @@ func (s *session) showQueues(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.at != "" {
+		for i := range queues {
+			if queues[i], err = s.client.Queue(ctx, queues[i].Queue); err != nil {
+				return err
+			}
+		}
+	}
 	if s.asJSON {
 		return s.print(queues)
 	}
+	s.writeMoment()
 	for _, q := range queues {
 		if s.queue == "" || s.queue == q.Queue {
 			writeOverview(s.out, q)
@@ -123,10 +138,12 @@ func explainCommand() *cobra.Command {
 			if s.asJSON {
 				return s.print(e)
 			}
-			WriteExplanation(s.out, clock(), e)
+			s.writeMoment()
+			WriteExplanation(s.out, s.now(), e)
 			return nil
 		})
 	cmd.Flags().BoolVar(&full, "full", false, "also builds, outputs and the timeline of a failure, every factor, what predicted it, and what is missing to decide")
+	s.addAt(cmd)
 	s.addTimeout(cmd)
 	return cmd
 }

@@ -235,7 +235,7 @@ func (o *Options) choose(topic, since, until string, now time.Time) (err error) 
 		if t.text == "" {
 			continue
 		}
-		if *t.into, err = replay.ParseTime(t.text, now); err != nil {
+		if *t.into, err = client.ParseTime(t.text, now); err != nil {
 			return fmt.Errorf("--%s: %w", t.flag, err)
 		}
 	}

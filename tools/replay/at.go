@@ -21,7 +21,7 @@ import (
 
 // Moment says what is shown of the past.
 type Moment struct {
-	// At is a time (see ParseTime) or an offset of landfall.speculations.
+	// At is a time (see client.ParseTime) or an offset of landfall.speculations.
 	At string
 	// Queue is the one that is shown; all of the log if "".
 	Queue string
@@ -120,7 +120,7 @@ func (m Moment) look(ctx context.Context, log journal.Log, show func(audit.Progr
 	at := cut{}
 	if offset, err := strconv.ParseInt(m.At, 10, 64); err == nil && offset >= 0 {
 		at.last = offset
-	} else if at.until, err = ParseTime(m.At, time.Now()); err != nil {
+	} else if at.until, err = client.ParseTime(m.At, time.Now()); err != nil {
 		return nil, fmt.Errorf("%q is no offset, and %w", m.At, err)
 	}
 	from, to := int32(0), log.Partitions()

@@ -51,6 +51,9 @@ type Backend interface {
 	Steer(ctx context.Context, queue, subject string, fact proto.Message) (lineup.Consequence, error)
 	// Read calls f with the view of a queue, which f must not keep; false if there is no such queue.
 	Read(queue string, f func(*view.Queue)) bool
+	// ReadAt calls f with the view of a queue as it was at a time, which f must not keep. Its errors are ErrUnknownQueue and, where the
+	// context ended before the log was folded up to there, past.ErrReading: the next call goes on from where it was.
+	ReadAt(ctx context.Context, queue string, at time.Time, f func(*view.Queue)) error
 	// Answer works out a full explanation, for which it reads the log.
 	Answer(ctx context.Context, queue string, i *view.Inquiry) error
 	// Changed is closed when the next record of the queue was folded.
@@ -98,7 +101,9 @@ type handler struct {
 	rules   *access.Rules
 	// callers bounds how often a caller asks, and strangers how often an address does without proof.
 	callers, strangers *throttle
-	mux                *http.ServeMux
+	// looks bounds how often a caller asks for the past.
+	looks *looks
+	mux   *http.ServeMux
 }
 
 // route is one row of the API; openapi.yaml has the same rows.

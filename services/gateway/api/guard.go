@@ -58,6 +58,7 @@ func NewHandler(o Options) (http.Handler, error) {
 	h.watched = newWatched(h)
 	h.rules = access.NewRules(o.Access)
 	h.callers, h.strangers = newThrottle(float64(o.Access.Rate), 10*o.Access.Rate), newThrottle(strangersPerSecond, strangersAtOnce)
+	h.looks = newLooks()
 	for _, name := range o.Hosts {
 		h.hosts[strings.ToLower(name)] = true
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"landfall.build/engine/admission"
 	"landfall.build/services/gateway/view"
@@ -47,14 +48,14 @@ func (h *handler) serveQueues(w http.ResponseWriter, r *http.Request) {
 	}
 	list := QueueList{Queues: []view.Overview{}}
 	for _, name := range h.readable(r) {
-		h.Backend.Read(name, func(q *view.Queue) { list.Queues = append(list.Queues, h.overview(q)) })
+		h.Backend.Read(name, func(q *view.Queue) { list.Queues = append(list.Queues, overviewOf(q, h.Clock())) })
 	}
 	writeJSON(w, http.StatusOK, list)
 }
 
 func (h *handler) serveQueue(w http.ResponseWriter, r *http.Request) {
 	var overview view.Overview
-	if err := h.read(r, func(q *view.Queue) { overview = h.overview(q) }); err != nil {
+	if err := h.readThen(r, func(q *view.Queue, now time.Time) { overview = overviewOf(q, now) }); err != nil {
 		h.writeFailure(w, r, err)
 		return
 	}
@@ -81,7 +82,7 @@ func (h *handler) serveChanges(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	list := ChangeList{Changes: []view.Summary{}}
-	err = h.read(r, func(q *view.Queue) {
+	err = h.readThen(r, func(q *view.Queue, _ time.Time) {
 		list.Queue = q.Overview()
 		for _, s := range append(q.Pending(), q.Finished(maxListed)...) {
 			if len(list.Changes) < limit && (len(states) == 0 || states[s.State]) {
@@ -111,7 +112,7 @@ func limitOf(r *http.Request) (int, error) {
 func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
 	var change view.Change
 	var known bool
-	err := h.read(r, func(q *view.Queue) { change, known = q.Change(r.PathValue("change")) })
+	err := h.readThen(r, func(q *view.Queue, _ time.Time) { change, known = q.Change(r.PathValue("change")) })
 	h.answer(w, r, err, known, change)
 }
 
@@ -124,12 +125,16 @@ func (h *handler) serveExplain(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if full && r.URL.Query().Get("at") != "" {
+		h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), "The numbers of an explanation are not given of the past.", "Leave out full or at; landfall replay --at TIME --change CHANGE --full works them out of the log."))
+		return
+	}
 	var explanation view.Explanation
 	var inquiry *view.Inquiry
 	var known bool
-	err := h.read(r, func(q *view.Queue) {
+	err := h.readThen(r, func(q *view.Queue, now time.Time) {
 		explanation, known = q.Explain(r.PathValue("change"))
-		explanation.WaitingStep = q.Waiting(r.PathValue("change"), h.Clock())
+		explanation.WaitingStep = q.Waiting(r.PathValue("change"), now)
 		if known && full {
 			inquiry, _ = q.Inquire(r.PathValue("change"))
 		}

@@ -183,10 +183,10 @@ func (h *handler) serveWatch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// overview returns a queue with its pace.
-func (h *handler) overview(q *view.Queue) view.Overview {
+// overviewOf returns a queue with its pace up to now.
+func overviewOf(q *view.Queue, now time.Time) view.Overview {
 	o := q.Overview()
-	o.Pace = q.Pace(h.Clock())
+	o.Pace = q.Pace(now)
 	return o
 }
 

@@ -169,7 +169,7 @@ func (w *watched) refresh(queue string) {
 func (h *handler) part(q *view.Queue, k partKey) any {
 	switch k.kind {
 	case PartQueue:
-		return h.overview(q)
+		return overviewOf(q, h.Clock())
 	case PartGraph:
 		return q.Graph()
 	case PartChanges:

@@ -11,14 +11,15 @@ import (
 	"landfall.build/engine/admission"
 	"landfall.build/engine/snapshotv1"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/state/statetest"
 	"landfall.build/services/gateway/view"
 )
 
 // large is a queue of 1,000 pending changes with a long history.
 func large() *Queue {
-	q, s := New("main", view.DefaultLimits()), newStory(rand.New(rand.NewPCG(1, 2)), 1000)
+	q, s := New("main", view.DefaultLimits()), statetest.New(rand.New(rand.NewPCG(1, 2)), 1000)
 	for range 120_000 {
-		for _, e := range s.next() {
+		for _, e := range s.Next() {
 			q.Fold(e, func(r *eventsv1.RequestRefused) string { return e.ID })
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"landfall.build/events/seedtest"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/journal"
+	"landfall.build/services/gateway/state/statetest"
 	"landfall.build/services/gateway/view"
 )
 
@@ -93,9 +94,9 @@ func TestASnapshotHoldsTheWholeQueue(t *testing.T) {
 	random, fields := seedtest.Random(t), snapshottest.New(t)
 	limits := view.Limits{Finished: 30, Builds: 40, Attempts: 200, TailBytes: 2000}
 	for range 30 {
-		q, s := New("main", limits), newStory(rand.New(rand.NewPCG(random.Uint64(), 0)), 8)
+		q, s := New("main", limits), statetest.New(rand.New(rand.NewPCG(random.Uint64(), 0)), 8)
 		for range 1000 {
-			for _, e := range s.next() {
+			for _, e := range s.Next() {
 				q.fold(e)
 			}
 		}
@@ -103,7 +104,7 @@ func TestASnapshotHoldsTheWholeQueue(t *testing.T) {
 		fields.Same(q, restored)
 		sameShown(t, q, restored)
 		for range 200 {
-			for _, e := range s.next() {
+			for _, e := range s.Next() {
 				if want, got := q.fold(e), restored.fold(e); want != got {
 					t.Fatalf("%v is folded as %s after a restart, else as %s", e, got, want)
 				}

@@ -20,6 +20,8 @@ type buildStore struct {
 	ofChange map[ref][]*build
 	// worthless has, by build, when it became worthless, and when it no longer was.
 	worthless map[string][]worthless
+	// wanting has the builds that are prepared, by the versions that they want proven; those that have passed are left out.
+	wanting map[version][]*build `snapshot:"-"`
 	// running is the number of builds that run, and of their steps that have not ended, as of a sequence number of the view.
 	running struct {
 		seq          uint64
@@ -36,7 +38,7 @@ type worthless struct {
 const maxWorthless = 64
 
 func newBuildStore() buildStore {
-	return buildStore{byID: map[string]*build{}, ofChange: map[ref][]*build{}, worthless: map[string][]worthless{}}
+	return buildStore{byID: map[string]*build{}, ofChange: map[ref][]*build{}, worthless: map[string][]worthless{}, wanting: map[version][]*build{}}
 }
 
 // build is one that was scheduled, whatever became of it.
@@ -210,6 +212,8 @@ func (q *Queue) foldPrepared(f *eventsv1.BuildPrepared) {
 		return
 	}
 	b.prepared, b.talliedAt = f, 0
+	q.builds.index(b)
+	q.markPassed(b)
 	q.foldOwners(b)
 	if f.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED {
 		b.endedAt = stamp(f.FinishedUs, time.Time{})
@@ -224,6 +228,11 @@ func (q *Queue) foldStep(f *eventsv1.StepFinished) {
 		return
 	}
 	defer q.foldFlake(f)
+	if f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+		for _, b := range slices.Clone(q.builds.wanting[version{f.Target, f.Hash}]) {
+			q.markPassed(b)
+		}
+	}
 	b := q.builds.byID[f.Build]
 	if b == nil {
 		return
@@ -253,7 +262,40 @@ func outcomeText(o eventsv1.StepOutcome) string {
 	return "ended"
 }
 
+// index notes which versions a prepared build wants, unless it has passed.
+func (s *buildStore) index(b *build) {
+	if b.passed {
+		return
+	}
+	for _, w := range b.prepared.GetVersions() {
+		if v := (version{w.Target, w.Hash}); w.Hash != "" && !slices.Contains(s.wanting[v], b) {
+			s.wanting[v] = append(s.wanting[v], b)
+		}
+	}
+}
+
+// unindex takes back what index noted.
+func (s *buildStore) unindex(b *build) {
+	for _, w := range b.prepared.GetVersions() {
+		v := version{w.Target, w.Hash}
+		rest := slices.DeleteFunc(s.wanting[v], func(x *build) bool { return x == b })
+		if s.wanting[v] = rest; len(rest) == 0 {
+			delete(s.wanting, v)
+		}
+	}
+}
+
+// markPassed notes that a build has passed if every version that it wants is proven. It is called when a version was, and when the
+// build was prepared, so that it does not depend on who looks when.
+func (q *Queue) markPassed(b *build) {
+	if t := q.tallyOf(b); !b.passed && b.settled(t) && t.failed+t.tolerated == 0 && !b.unusable() {
+		q.builds.unindex(b)
+		b.passed = true
+	}
+}
+
 func (q *Queue) forgetBuild(b *build) {
+	q.builds.unindex(b)
 	delete(q.builds.byID, b.id)
 	delete(q.builds.worthless, b.id)
 	mine := slices.DeleteFunc(q.builds.ofChange[b.of], func(x *build) bool { return x == b })
@@ -328,12 +370,10 @@ type tally struct {
 	last      time.Time
 }
 
-// tallyOf returns how far a build is. It counts again only if something changed since it last did, and marks a build that has
-// passed, which it stays.
+// tallyOf returns how far a build is. It counts again only if something changed since it last did.
 func (q *Queue) tallyOf(b *build) tally {
 	if b.talliedAt != q.steps.generation {
 		b.tally, b.talliedAt = q.countSteps(b), q.steps.generation
-		b.passed = b.passed || b.settled(b.tally) && b.tally.failed+b.tally.tolerated == 0 && !b.unusable()
 	}
 	return b.tally
 }

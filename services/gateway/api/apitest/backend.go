@@ -227,6 +227,24 @@ func (b *Backend) Read(name string, f func(*view.Queue)) bool {
 	return q != nil
 }
 
+// ReadAt implements api.Backend: what was folded is its log.
+func (b *Backend) ReadAt(_ context.Context, name string, at time.Time, f func(*view.Queue)) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.queues[name]
+	if q == nil {
+		return api.ErrUnknownQueue
+	}
+	then := view.New(name, view.DefaultLimits())
+	for _, e := range q.folded {
+		if !e.Time.After(at) {
+			then.Fold(e)
+		}
+	}
+	f(then)
+	return nil
+}
+
 // Changed implements api.Backend.
 func (b *Backend) Changed(name string) <-chan struct{} {
 	b.mu.Lock()

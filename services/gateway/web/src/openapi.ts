@@ -63,7 +63,7 @@ export interface Failure {
 }
 
 export interface FailureDetail {
-  code: "unknown_queue" | "bad_request" | "no_such_ref" | "no_such_commit" | "ref_moved" | "already_in" | "empty" | "not_a_stack" | "unknown_requirement" | "cyclic_requirement" | "revision_taken" | "too_late" | "queue_full" | "repository_unreachable" | "request_id_taken" | "unauthenticated" | "forbidden" | "unknown_change" | "unknown_target" | "not_applied" | "forbidden_origin" | "unsupported_media_type" | "too_large" | "not_ready" | "not_healthy" | "unanswered" | "not_found" | "method_not_allowed" | "no_log" | "internal" | "too_many_streams" | "too_many_requests" | "provider_unreachable"
+  code: "unknown_queue" | "bad_request" | "no_such_ref" | "no_such_commit" | "ref_moved" | "already_in" | "empty" | "not_a_stack" | "unknown_requirement" | "cyclic_requirement" | "revision_taken" | "too_late" | "queue_full" | "repository_unreachable" | "request_id_taken" | "unauthenticated" | "forbidden" | "unknown_change" | "unknown_target" | "not_applied" | "forbidden_origin" | "unsupported_media_type" | "too_large" | "not_ready" | "not_healthy" | "unanswered" | "not_found" | "method_not_allowed" | "no_log" | "internal" | "too_many_streams" | "too_many_requests" | "provider_unreachable" | "past_being_read"
   message: string
   advice: string
 }

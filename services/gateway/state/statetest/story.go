@@ -1,9 +1,11 @@
-package state
+// Package statetest draws records that the state of a queue is folded from, for tests.
+package statetest
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -12,9 +14,9 @@ import (
 	"landfall.build/platform/journal"
 )
 
-// story draws records that a queue is folded from: changes are admitted, revised, held, moved, built, landed, rejected and
+// Story draws records that a queue is folded from: changes are admitted, revised, held, moved, built, landed, rejected and
 // cancelled, and now and then a record of one topic comes before the one of another topic that it speaks of.
-type story struct {
+type Story struct {
 	random  *rand.Rand
 	offsets map[string]int64
 	now     int64
@@ -43,26 +45,27 @@ type drawnBuild struct {
 	attempts int
 }
 
-func newStory(random *rand.Rand, most int) *story {
-	return &story{random: random, offsets: map[string]int64{}, now: 1_700_000_000_000_000, most: most}
+// New returns a story of the queue main with at most so many changes pending at a time.
+func New(random *rand.Rand, most int) *Story {
+	return &Story{random: random, offsets: map[string]int64{}, now: 1_700_000_000_000_000, most: most}
 }
 
-func (s *story) entry(topic string, m proto.Message) journal.Entry {
+func (s *Story) entry(topic string, m proto.Message) journal.Entry {
 	e := journal.Entry{Topic: topic, Offset: s.offsets[topic]}
 	e.ID, e.Message, e.Queue, e.Term = fmt.Sprint(topic, s.offsets[topic]), m, "main", 3
 	s.offsets[topic]++
 	return e
 }
 
-func (s *story) hash() string { return fmt.Sprintf("%016x%016x", s.random.Uint64(), s.random.Uint64()) }
+func (s *Story) hash() string { return fmt.Sprintf("%016x%016x", s.random.Uint64(), s.random.Uint64()) }
 
-func (s *story) commit() string { return s.hash() + fmt.Sprintf("%08x", s.random.Uint32()) }
+func (s *Story) commit() string { return s.hash() + fmt.Sprintf("%08x", s.random.Uint32()) }
 
 func (d *drawn) ref() *eventsv1.ChangeRef {
 	return &eventsv1.ChangeRef{Change: d.id, Revision: d.revision}
 }
 
-func (s *story) admission(d *drawn) *eventsv1.Admission {
+func (s *Story) admission(d *drawn) *eventsv1.Admission {
 	commit := s.commit()
 	return &eventsv1.Admission{
 		Queue: "main", Change: d.id, Revision: d.revision, RequestId: s.hash(), ReceivedUs: s.now, Mainline: s.commit(), Author: "Ada Lovelace <ada@example.org>",
@@ -72,8 +75,11 @@ func (s *story) admission(d *drawn) *eventsv1.Admission {
 	}
 }
 
-// next draws the records of one step of the story.
-func (s *story) next() (out []journal.Entry) {
+// Now returns the time of the last step, a second after the one before.
+func (s *Story) Now() time.Time { return time.UnixMicro(s.now).UTC() }
+
+// Next draws the records of one step of the story.
+func (s *Story) Next() (out []journal.Entry) {
 	put := func(topic string, m proto.Message) { out = append(out, s.entry(topic, m)) }
 	s.now += 1_000_000
 	r := s.random
@@ -181,13 +187,13 @@ func (s *story) next() (out []journal.Entry) {
 	return out
 }
 
-func (s *story) profile(d *eventsv1.GraphDelta) *eventsv1.Profile {
+func (s *Story) profile(d *eventsv1.GraphDelta) *eventsv1.Profile {
 	s.position++
 	return &eventsv1.Profile{Position: s.position, StampUs: s.now, Delta: d}
 }
 
 // analyzed tells what a change affects, its node, and what is predicted of it.
-func (s *story) analyzed(d *drawn) (out []journal.Entry) {
+func (s *Story) analyzed(d *drawn) (out []journal.Entry) {
 	a := &eventsv1.ChangeAnalyzed{Change: d.ref(), Base: s.commit(), Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED, FinishedUs: s.now, FilesChanged: 3, LinesAdded: 10, LinesDeleted: 2, Affected: &eventsv1.Affected{All: s.random.IntN(50) == 0}}
 	if s.random.IntN(50) == 0 {
 		a.Outcome, a.Message, a.ConflictingPaths = eventsv1.AnalysisOutcome(2), "It does not merge.", []string{"main.go"}
@@ -222,11 +228,11 @@ func (s *story) analyzed(d *drawn) (out []journal.Entry) {
 	return append(out, s.entry(events.TopicChanges, a), s.entry(events.TopicProfiles, p))
 }
 
-func (s *story) target() string {
+func (s *Story) target() string {
 	return fmt.Sprintf("//services/area-%d/package-%d:test", s.random.IntN(20), s.random.IntN(200))
 }
 
-func (s *story) scheduled(d *drawn, build string) []journal.Entry {
+func (s *Story) scheduled(d *drawn, build string) []journal.Entry {
 	f := &eventsv1.BuildScheduled{Build: build, Base: s.commit(), Needed: s.random.Float64(), Value: s.random.Float64(), Why: "its value is the highest", Change: &eventsv1.AssumedChange{Change: d.ref()}}
 	for _, x := range d.ahead {
 		if s.random.IntN(2) == 0 {
@@ -238,7 +244,7 @@ func (s *story) scheduled(d *drawn, build string) []journal.Entry {
 }
 
 // building goes on with a build of a change, or schedules one.
-func (s *story) building(d *drawn) (out []journal.Entry) {
+func (s *Story) building(d *drawn) (out []journal.Entry) {
 	r := s.random
 	if len(d.builds) == 0 || len(d.builds) < 4 && r.IntN(6) == 0 {
 		b := &drawnBuild{id: s.hash()}
@@ -285,7 +291,7 @@ func (s *story) building(d *drawn) (out []journal.Entry) {
 	return out
 }
 
-func (s *story) someVersions(d *drawn) (out []*eventsv1.TargetVersion) {
+func (s *Story) someVersions(d *drawn) (out []*eventsv1.TargetVersion) {
 	for _, b := range d.builds {
 		out = append(out, b.versions[:1]...)
 	}
@@ -293,7 +299,7 @@ func (s *story) someVersions(d *drawn) (out []*eventsv1.TargetVersion) {
 }
 
 // settled decides a change, and takes it out of the queue.
-func (s *story) settled(at int) (out []journal.Entry) {
+func (s *Story) settled(at int) (out []journal.Entry) {
 	d := s.pending[at]
 	decision := "decision-" + s.hash()
 	item := &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{Change: d.ref(), Decision: decision, Why: "all steps passed"}}}

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"landfall.build/engine/admission"
+	"landfall.build/platform/access"
+	"landfall.build/services/gateway/past"
+	"landfall.build/services/gateway/view"
+)
+
+const (
+	// looksPerSecond is how often a caller may ask for the past, looksAtOnce how often in a burst, and looksWaiting how many answers it may
+	// wait for at a time.
+	looksPerSecond = 10
+	looksAtOnce    = 40
+	looksWaiting   = 6
+	// pastPatience is for how long the log is folded for one answer.
+	pastPatience = 10 * time.Second
+)
+
+// looks bounds how much of the past each caller asks for.
+type looks struct {
+	often   *throttle
+	mu      sync.Mutex
+	waiting map[string]int
+}
+
+func newLooks() *looks {
+	return &looks{often: newThrottle(looksPerSecond, looksAtOnce), waiting: map[string]int{}}
+}
+
+// begin reports whether a caller may ask now. If so, end must be called.
+func (l *looks) begin(caller string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiting[caller] >= looksWaiting || !l.often.allow(caller) {
+		return false
+	}
+	l.waiting[caller]++
+	return true
+}
+
+func (l *looks) end(caller string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiting[caller]--; l.waiting[caller] == 0 {
+		delete(l.waiting, caller)
+	}
+}
+
+// readThen calls f with the view of the queue that the path names, at the moment that the request names (at), and with that moment; else as
+// the queue is now.
+func (h *handler) readThen(r *http.Request, f func(*view.Queue, time.Time)) error {
+	text := r.URL.Query().Get("at")
+	if text == "" {
+		return h.read(r, func(q *view.Queue) { f(q, h.Clock()) })
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("at=%s is not a time.", clipText(text, 40)), "Give one such as 2026-01-31T14:05:30Z, with + as %2B.")
+	}
+	if at.After(h.Clock()) {
+		return fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%s is not in the past.", clipText(text, 40)), "Leave at out for the present.")
+	}
+	if err := h.Backend.Ready(); err != nil {
+		return err
+	}
+	asker := askerOf(r)
+	caller := asker.Issuer + " " + asker.Subject
+	if asker.Issuer == access.IssuerOpen {
+		caller = addressOf(r)
+	}
+	if !h.looks.begin(caller) {
+		return tooMany(fmt.Sprintf("You ask for the past more often than %d times a second, or wait for more than %d answers.", looksPerSecond, looksWaiting))
+	}
+	defer h.looks.end(caller)
+	ctx, stop := context.WithTimeout(r.Context(), pastPatience)
+	defer stop()
+	switch err := h.Backend.ReadAt(ctx, r.PathValue("queue"), at, func(q *view.Queue) { f(q, at) }); {
+	case errors.Is(err, ErrUnknownQueue):
+		return h.unknownQueue(r, r.PathValue("queue"))
+	case errors.Is(err, past.ErrReading):
+		return fail(http.StatusServiceUnavailable, CodePastUnread, "The log is not folded up to that moment yet.", "Ask again: it goes on from where it is.")
+	default:
+		return err
+	}
+}

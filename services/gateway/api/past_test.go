@@ -1,0 +1,101 @@
+package api_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/api/apitest"
+)
+
+// past serves a queue main in which c1 was admitted at the second 0, and the queue paused at the second 1. It is an hour later.
+func past(t *testing.T) func(path string) (int, string) {
+	t.Helper()
+	b := apitest.New("main")
+	if _, err := b.Land(t.Context(), &eventsv1.LandRequest{Queue: "main", Change: "c1", Entries: []*eventsv1.Entry{{Ref: "c1"}}}); err != nil {
+		t.Fatal(err)
+	}
+	b.Fold("main", events.TopicChanges, &eventsv1.QueuePaused{Who: "sre"})
+	h, err := api.NewHandler(api.Options{Backend: b, Clock: func() time.Time { return apitest.Start.Add(time.Hour) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return func(path string) (int, string) {
+		t.Helper()
+		answer, err := http.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(text)
+	}
+}
+
+func at(second int) string {
+	return "at=" + url.QueryEscape(apitest.Start.Add(time.Duration(second)*time.Second).Format(time.RFC3339))
+}
+
+func TestAQueueIsShownAsItWas(t *testing.T) {
+	get := past(t)
+	for _, path := range []string{"/v1/queues/main", "/v1/queues/main/changes", "/v1/queues/main/graph", "/v1/queues/main/changes/c1", "/v1/queues/main/changes/c1/explain"} {
+		_, now := get(path)
+		status, then := get(path + "?" + at(0))
+		if status != http.StatusOK || !strings.HasSuffix(path, "graph") && now == then {
+			t.Errorf("%s before the pause: %d %s", path, status, then)
+		}
+		if strings.Contains(then, "aused") {
+			t.Errorf("%s before the pause has it: %s", path, then)
+		}
+	}
+	if status, text := get("/v1/queues/main/changes/c1?" + at(-1)); status != http.StatusNotFound || !strings.Contains(text, "unknown_change") {
+		t.Errorf("a change before it was admitted: %d %s", status, text)
+	}
+}
+
+func TestWhatIsNoMomentOfThePastIsRefused(t *testing.T) {
+	get := past(t)
+	for _, c := range []struct{ path, says string }{
+		{"/v1/queues/main?at=yesterday", "not a time"},
+		{"/v1/queues/main?" + at(3601), "not in the past"},
+		{"/v1/queues/main/changes/c1/explain?full=true&" + at(1), "landfall replay"},
+	} {
+		if status, text := get(c.path); status != http.StatusBadRequest || !strings.Contains(text, c.says) {
+			t.Errorf("%s: %d %s", c.path, status, text)
+		}
+	}
+	if status, text := get("/v1/queues/ghost?" + at(1)); status != http.StatusNotFound || !strings.Contains(text, "unknown_queue") {
+		t.Errorf("another queue: %d %s", status, text)
+	}
+}
+
+func TestWhoAsksForThePastTooOftenIsToldSo(t *testing.T) {
+	get := past(t)
+	for range 200 {
+		status, text := get("/v1/queues/main?" + at(0))
+		if status == http.StatusTooManyRequests {
+			var f api.Failure
+			if err := json.Unmarshal([]byte(text), &f); err != nil || f.Error.Code != "too_many_requests" {
+				t.Errorf("%s: %v", text, err)
+			}
+			if status, _ := get("/v1/queues/main"); status != http.StatusOK {
+				t.Errorf("the present is refused too: %d", status)
+			}
+			return
+		}
+	}
+	t.Error("200 questions at once are all answered")
+}
