@@ -4,7 +4,7 @@ import { signal, useComputed, useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import { me, setMe, signedIn, signInAddress, signOut, ways, who } from "./me"
-import { queuePath, query } from "./router"
+import { at, queuePath, queuesPath, query } from "./router"
 import { queues, readAgain, status } from "./store"
 import { ago, exact, now, plain, webLink } from "./words"
 
@@ -12,7 +12,7 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
   const names = Object.keys(queues.value ?? {}).sort()
   return (
     <header class="top">
-      <a class="brand" href="/">
+      <a class="brand" href={queuesPath()}>
         Landfall
       </a>
       {queue !== undefined && (
@@ -48,6 +48,7 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
 function Live() {
   const { live, since, why, refused } = status.value
   const text = useComputed(() => (status.value.live ? "live" : status.value.refused ? "not signed in" : status.value.since === 0 ? "connecting" : `stale: last heard ${ago(new Date(status.value.since).toISOString(), now.value)}`))
+  if (at.value) return <span class="live stale">◷ past</span>
   const stale = !live && !refused && since > 0
   return (
     <span class={stale ? "live stale" : "live"} role="status" title={live ? "What happens is shown at once." : `${why ?? "Connecting."}${stale ? ` Last heard ${exact(new Date(since).toISOString())}.` : ""}`}>

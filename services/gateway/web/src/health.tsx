@@ -19,11 +19,13 @@ export function Troubles({ of }: { of: Overview }) {
   const list = troubles(of)
   if (list.length === 0) return null
   return (
-    <ul class="troubles" role="alert">
-      {list.map((t) => (
-        <li key={t}>{t}</li>
-      ))}
-    </ul>
+    <div role="alert">
+      <ul class="troubles">
+        {list.map((t) => (
+          <li key={t}>{t}</li>
+        ))}
+      </ul>
+    </div>
   )
 }
 
@@ -37,7 +39,7 @@ export function Moving({ of }: { of: Overview }) {
 
 // landedToday counts since midnight where the reader is.
 export function landedToday(p: Pace): number {
-  const midnight = new Date().setHours(0, 0, 0, 0)
+  const midnight = new Date(now.value).setHours(0, 0, 0, 0)
   const first = Math.ceil((midnight - Date.parse(p.since)) / 600_000)
   return p.landed.slice(Math.max(0, first)).reduce((sum, n) => sum + n, 0)
 }

@@ -4,6 +4,7 @@
 import { computed, signal, useSignal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import type { Permission, SignInWays, SignOutReply, Way, WhoAmI } from "./openapi"
+import { at } from "./router"
 
 const key = "landfall.user"
 
@@ -69,10 +70,10 @@ export async function signOut(everywhere: boolean): Promise<{ wrong?: string; pr
   }
 }
 
-// useMay is what the reader may do to a queue, or to a change of it: undefined until it is known.
+// useMay is what the reader may do to a queue, or to a change of it: undefined until it is known, and of the past.
 export function useMay(queue: string, change = ""): ((verb: Permission["verb"]) => Permission) | undefined {
   const list = useSignal<Permission[] | undefined>(undefined)
-  const reader = who.value
+  const reader = at.value ? undefined : who.value
   useEffect(() => {
     if (!reader) {
       list.value = undefined
@@ -84,7 +85,8 @@ export function useMay(queue: string, change = ""): ((verb: Permission["verb"]) 
       .catch(() => undefined) // who reads the page is asked for again when the gateway answers
     return () => given.abort()
   }, [queue, change, reader])
-  return list.value && ((verb) => list.value!.find((p) => p.verb === verb) ?? { verb, allowed: false })
+  if (!reader || !list.value) return undefined
+  return (verb) => list.value!.find((p) => p.verb === verb) ?? { verb, allowed: false }
 }
 
 // isMine reports whether an author is who reads the page: Ada is the author of "Ada Byron <ada@example.com>".

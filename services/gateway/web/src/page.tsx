@@ -4,6 +4,7 @@ import { render } from "preact"
 import { useEffect } from "preact/hooks"
 import { Change } from "./change"
 import { Header, Keys, keysShown, Notice, typing } from "./frame"
+import { PastBar, PastSign } from "./past"
 import { Queue } from "./queue"
 import { Queues } from "./queues"
 import { route } from "./router"
@@ -46,7 +47,9 @@ addEventListener("keydown", (e) => {
 
 render(
   <>
+    <PastSign />
     <Page />
+    <PastBar />
     <Keys />
   </>,
   document.getElementById("page")!,

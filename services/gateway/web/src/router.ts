@@ -22,6 +22,12 @@ export const route = computed<Route>(() => {
 
 export const query = computed(() => new URLSearchParams(address.value.split("?")[1] ?? ""))
 
+// at is the moment of the past that is shown, "" for now.
+export const at = computed(() => query.value.get("at") ?? "")
+
+// then keeps a link in the past, if that is shown.
+const then = () => (at.value ? `?at=${encodeURIComponent(at.value)}` : "")
+
 function decode(text: string): string {
   try {
     return decodeURIComponent(text)
@@ -30,8 +36,9 @@ function decode(text: string): string {
   }
 }
 
-export const queuePath = (queue: string) => `/queues/${encodeURIComponent(queue)}`
-export const changePath = (queue: string, change: string) => `${queuePath(queue)}/changes/${encodeURIComponent(change)}`
+export const queuesPath = () => "/" + then()
+export const queuePath = (queue: string) => `/queues/${encodeURIComponent(queue)}${then()}`
+export const changePath = (queue: string, change: string) => `/queues/${encodeURIComponent(queue)}/changes/${encodeURIComponent(change)}${then()}`
 
 export function go(to: string, replace = false) {
   if (replace) history.replaceState(null, "", to)

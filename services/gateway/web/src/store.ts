@@ -1,9 +1,10 @@
 // What the page knows: the parts of the stream, as signals.
 
-import { batch, signal, type Signal } from "@preact/signals"
+import { batch, effect, signal, type Signal } from "@preact/signals"
 import { Feed, merge, type Interest, type Message } from "./feed"
 import { askWho } from "./me"
-import type { Change, Graph, Overview, Summary } from "./openapi"
+import type { Change, ChangeList, Failure, Graph, Overview, QueueList, Summary } from "./openapi"
+import { at, route } from "./router"
 
 // queues has the overview of each queue; undefined until the stream has begun.
 export const queues = signal<Record<string, Overview> | undefined>(undefined)
@@ -56,6 +57,7 @@ function take(messages: Message[]) {
         if (m.refused) forget()
         continue
       }
+      if (at.value) continue // the past is shown
       const { kind, queue, change, value } = m.part
       if (kind === "queue") {
         queues.value = { ...queues.value, [queue]: (m.type === "state" ? value : merge(queues.value?.[queue], value)) as Overview }
@@ -175,8 +177,91 @@ function tell() {
     for (const [key, detail] of details) if (!watched.has(key)) detail.value = undefined
     for (const [queue, graph] of graphs) if (!drawn.has(queue)) graph.value = undefined
   })
-  source.want({ changes: [...changes], details: [...watched], graphs: [...drawn] })
+  if (at.value) {
+    source.drop()
+    void readPast()
+  } else source.want({ changes: [...changes], details: [...watched], graphs: [...drawn] })
 }
+
+// reading is the state of what is read of the past: whether it is under way, waits for the gateway to read the log, and what is wrong.
+export const reading = signal<{ under: boolean; waits?: boolean; wrong?: string }>({ under: false })
+
+// readPast reads what is watched as it was at the moment that the address has. One reading is under way at a time, and begins again if
+// another moment is chosen meanwhile.
+let chosenAgain = false
+let leave: AbortController | undefined
+async function readPast() {
+  chosenAgain = true
+  if (reading.value.under) return
+  reading.value = { under: true }
+  let wrong: string | undefined
+  while (chosenAgain && at.value) {
+    chosenAgain = false
+    wrong = undefined
+    leave = new AbortController()
+    try {
+      const parts = await partsThen(at.value, leave.signal)
+      if (parts && at.value) batch(() => parts.forEach((apply) => apply()))
+    } catch (error) {
+      wrong = error instanceof TypeError ? "The gateway does not answer." : (error as Error).message
+    }
+  }
+  reading.value = { under: false, wrong: at.value ? wrong : undefined }
+}
+
+// partsThen returns what sets each part that is watched to what it was, undefined if another moment is chosen meanwhile.
+async function partsThen(moment: string, signal: AbortSignal): Promise<(() => void)[] | undefined> {
+  const get = async <T>(path: string, now = false): Promise<T | null | undefined> => {
+    for (;;) {
+      const answer = await fetch(now ? path : `${path}${path.includes("?") ? "&" : "?"}at=${encodeURIComponent(moment)}`, { signal })
+      if (answer.ok) return (await answer.json()) as T
+      const failure = (await answer.json().catch(() => undefined)) as Failure | undefined
+      const code = failure?.error.code
+      if (code === "unknown_change" || code === "unknown_queue") return null
+      if (code !== "past_being_read" && code !== "not_ready" && code !== "too_many_requests") throw new Error(failure ? `${failure.error.message} ${failure.error.advice}` : `The gateway answers with ${answer.status}.`)
+      reading.value = { under: true, waits: true }
+      await new Promise((done) => setTimeout(done, 300))
+      if (chosenAgain || !at.value) return undefined
+    }
+  }
+  const list = await get<QueueList>("/v1/queues", true)
+  if (!list) return undefined
+  const names = list.queues.map((q) => q.queue)
+  const overviews = Object.fromEntries(list.queues.map((q) => [q.queue, q]))
+  const out: (() => void)[] = [() => (queues.value = overviews)]
+  const r = route.value
+  for (const name of r.page === "queues" ? names : "queue" in r && names.includes(r.queue) ? [r.queue] : []) {
+    const then = await get<Overview>(`/v1/queues/${encodeURIComponent(name)}`)
+    if (then === undefined) return undefined
+    if (then) overviews[name] = then
+  }
+  for (const i of [...interests.values()]) {
+    const [queue, id] = i.detail ? [i.detail.slice(0, i.detail.indexOf("/")), i.detail.slice(i.detail.indexOf("/") + 1)] : [i.changes ?? i.graph!, ""]
+    const path = `/v1/queues/${encodeURIComponent(queue)}`
+    if (i.detail) {
+      const then = await get<Change>(`${path}/changes/${encodeURIComponent(id)}`)
+      if (then === undefined) return undefined
+      out.push(() => (detailOf(queue, id).value = then))
+    }
+    if (i.changes) {
+      const then = await get<ChangeList>(`${path}/changes?limit=${shownThen}`)
+      if (!then) return undefined
+      const table = tableOf(queue)
+      out.push(() => {
+        if (updateTable(table, Object.fromEntries(then.changes.map((s) => [s.change, s])), true)) table.order.value = sorted(table)
+      })
+    }
+    if (i.graph) {
+      const then = await get<Graph>(`${path}/graph`)
+      if (!then) return undefined
+      out.push(() => (graphOf(queue).value = then))
+    }
+  }
+  return out
+}
+
+// shownThen is how many changes of a queue are shown of the past.
+const shownThen = 1200
 
 // watch has a queue's changes, its graph, or a change kept up until the function that it returns is called.
 export function watch(what: Watched): () => void {
@@ -201,6 +286,20 @@ function later() {
     tell()
   })
 }
+
+// Another moment is read; the present begins again with what the stream says.
+let shown = at.value
+effect(() => {
+  const moment = at.value
+  void route.value
+  if (moment) later()
+  else if (shown) {
+    leave?.abort()
+    forget()
+    later()
+  }
+  shown = moment
+})
 
 later()
 void askWho()

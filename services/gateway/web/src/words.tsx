@@ -1,11 +1,13 @@
 // Times, durations and states in words.
 
-import { signal, useComputed } from "@preact/signals"
+import { computed, signal, useComputed } from "@preact/signals"
 import type { ETA, Summary } from "./openapi"
+import { at } from "./router"
 
-// now is the time in milliseconds, each second.
-export const now = signal(Date.now())
-setInterval(() => (now.value = Date.now()), 1000)
+// now is the time in milliseconds, each second; of the past the moment that is shown.
+const clock = signal(Date.now())
+setInterval(() => (clock.value = Date.now()), 1000)
+export const now = computed(() => (at.value && Date.parse(at.value)) || clock.value)
 
 export function duration(seconds: number): string {
   const s = Math.max(0, Math.round(seconds))

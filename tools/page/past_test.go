@@ -1,0 +1,139 @@
+package page_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// get returns the answer of a route.
+func (w *world) get(path string) string {
+	w.t.Helper()
+	response, err := http.Get(w.url + path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		w.t.Fatalf("%s: %d %s %v", path, response.StatusCode, text, err)
+	}
+	return string(text)
+}
+
+var shownOfThePast = []string{"", "/changes", "/graph", "/changes/round-up", "/changes/round-up/explain", "/changes/tax-table"}
+
+// still waits until nothing has happened for a second, and returns a moment in it and what was served then.
+func (w *world) still() (at string, served []string) {
+	w.t.Helper()
+	all := func() (out []string) {
+		for _, path := range shownOfThePast {
+			out = append(out, w.get("/v1/queues/shop"+path))
+		}
+		return out
+	}
+	for range 60 {
+		served = all()
+		moment := time.Now().UTC()
+		time.Sleep(time.Second)
+		if fmt.Sprint(all()) == fmt.Sprint(served) {
+			return moment.Format(time.RFC3339Nano), served
+		}
+	}
+	w.t.Fatal("something happens all the time")
+	return "", nil
+}
+
+func TestThePastOfAnIncidentIsShownAndPlayed(t *testing.T) {
+	w := newWorld(t, "1", 2)
+	r := newReader(t, w)
+	r.look(sizes[1], "light")
+	w.land("tax-table", "", cy, "New tax table", map[string]string{"tax/b.txt": "a bug\n"})
+	w.land("round-up", "", ada, "Round prices up", map[string]string{"prices/b.txt": "fine\n"})
+	w.post("/v1/queues/shop/changes/round-up/hold", `{"who":"Ada","why":"not before the sale"}`)
+	r.until("the change with a bug is rejected", func() bool { return w.state("tax-table") == "rejected" })
+	w.post("/v1/queues/shop/pause", `{"who":"Grace","why":"incident 7"}`)
+	at, served := w.still()
+	w.post("/v1/queues/shop/resume", `{"who":"Grace"}`)
+	w.post("/v1/queues/shop/changes/round-up/release", "{}")
+	r.until("the held change lands", func() bool { return w.state("round-up") == "landed" })
+
+	// Byte for byte what was served then.
+	for i, path := range shownOfThePast {
+		if then := w.get("/v1/queues/shop" + path + "?at=" + url.QueryEscape(at)); then != served[i] {
+			t.Errorf("%s was\n%s\nand of the past is\n%s", path, served[i], then)
+		}
+	}
+
+	query := "at=" + url.QueryEscape(at)
+	r.eachLook("past-queue", func() {
+		r.open("/queues/shop?" + query)
+		r.see("This is the past")
+		r.see("Paused by Grace: incident 7")
+		r.see("‖ held")
+	})
+	if buttons := evaluate[int](r, `[...document.querySelectorAll("main button")].filter((b) => /^(Pause|Resume|Hold|Release|Cancel|Retry)/.test(b.innerText)).length + document.querySelectorAll("main input[type=checkbox][aria-label^=Pick]").length`); buttons > 0 {
+		t.Errorf("%d actions are offered in the past", buttons)
+	}
+	r.look(sizes[1], "light")
+
+	// Links stay in the past.
+	r.click("button.open", "Round prices up")
+	r.click(".panel a", "Everything about it")
+	r.see("What happened")
+	r.see("not before the sale")
+	if where := evaluate[string](r, "location.href"); !strings.Contains(where, "at=") {
+		t.Errorf("the link has left the past: %s", where)
+	}
+	if strings.Contains(r.text(), "On the mainline") {
+		t.Error("the change of the past has landed")
+	}
+	r.check("a change of the past")
+	r.open("/queues/shop?view=graph&" + query)
+	r.see("1 change that meets no other")
+	r.check("the graph of the past")
+
+	// The slider goes on with the keys, and ends at the present.
+	r.open("/queues/shop?span=10&" + query)
+	r.see("Paused by Grace")
+	r.do(chromedp.Focus(".past-bar input[type=range]"))
+	before := evaluate[string](r, "location.search")
+	r.do(chromedp.KeyEvent(kb.ArrowRight))
+	r.until("the address has another moment", func() bool { return evaluate[string](r, "location.search") != before })
+	r.do(chromedp.KeyEvent(kb.End))
+	r.until("the present is shown", func() bool {
+		return !strings.Contains(r.text(), "This is the past") && !strings.Contains(r.text(), "Paused by Grace")
+	})
+	r.see("live")
+
+	// Played forward, it comes to the landing.
+	r.open("/queues/shop?span=10&" + query)
+	r.see("Paused by Grace")
+	r.click(".past-bar button", "Play")
+	r.until("it is played to where the queue is not paused", func() bool { return !strings.Contains(r.text(), "Paused by Grace") })
+	r.check("the past is played")
+	r.open("/queues/shop?" + query)
+	r.see("Paused by Grace")
+	r.click(".past-sign button", "Back to now")
+	r.see("live")
+	r.see("Round prices up")
+	r.check("back from the past")
+}
+
+func TestAMomentThatIsNoneIsSaid(t *testing.T) {
+	w := newWorld(t, "1", 2)
+	r := newReader(t, w)
+	r.look(sizes[1], "light")
+	r.allow("400")
+	r.open("/queues/shop?at=yesterday")
+	r.see("The address names no moment")
+	r.see("is not a time")
+	r.check("no moment")
+}
