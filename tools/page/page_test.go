@@ -359,6 +359,16 @@ func TestReadersSignInAndDoWhatTheirRolesAllow(t *testing.T) {
 		t.Errorf("somebody who is not known is shown:\n%s", text)
 	}
 
+	// A provider that says no is shown with what to do, and not as JSON.
+	r.eachLook("not-signed-in", func() {
+		r.open("/v1/signin/company/callback?error=access_denied&error_description=%3Cimg+src%3Dx+onerror%3Dalert(1)%3E&state=x")
+		r.see("You are not signed in")
+		r.see("Try again")
+	})
+	if again := evaluate[string](r, `[...document.querySelectorAll("main a")].map((a) => a.getAttribute("href")).join()`); again != "/v1/signin/company/start,/" {
+		t.Errorf("who is not signed in is led to %s", again)
+	}
+
 	// An operator comes back to the page, and does what operators do.
 	r.look(sizes[1], "light")
 	r.open("/queues/shop?q=more")

@@ -3,11 +3,14 @@ package api
 import (
 	"errors"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"landfall.build/engine/admission"
 	"landfall.build/platform/access"
 	"landfall.build/platform/identity"
 	"landfall.build/services/gateway/signin"
+	"landfall.build/services/gateway/web"
 )
 
 // SignInWays is GET /v1/signin.
@@ -98,5 +101,18 @@ func (h *handler) writeSignInFailure(w http.ResponseWriter, r *http.Request, err
 	case errors.Is(err, identity.ErrRefused):
 		err = fail(http.StatusUnauthorized, string(access.Unauthenticated), sentence(err.Error()), "Sign in again: GET /v1/signin says how, landfall login does it.")
 	}
-	h.writeFailure(w, r, err)
+	var f *failure
+	if !errors.As(err, &f) || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		h.writeFailure(w, r, err)
+		return
+	}
+	// A browser on its way to a page shows the answer to a person.
+	p := web.Problem{Title: "You are not signed in", Message: f.message, Advice: "Go back and sign in once more. If it ends like this again, tell whoever runs Landfall what this page says."}
+	if f.status != http.StatusNotFound && f.status != http.StatusBadRequest {
+		p.Again = "/v1/signin/" + url.PathEscape(r.PathValue("issuer")) + "/start"
+	}
+	if f.status != http.StatusUnauthorized {
+		p.Advice = f.advice
+	}
+	p.Write(w, f.status)
 }
