@@ -191,6 +191,11 @@ func (p *Pushes) proven(v *eventsv1.TargetVersion, ledger *evidence.Ledger, poli
 	return list
 }
 
+// FailedSince reports whether a version of the mainline's head failed after the change's became red, though it is green now (M23c).
+func (p *Pushes) FailedSince(v *eventsv1.TargetVersion, red evidence.Version, ledger *evidence.Ledger, policy *eventsv1.StepPolicy) bool {
+	return !v.Trivial && !v.Absent && slices.ContainsFunc(p.proven(v, ledger, policy), func(green evidence.Version) bool { return ledger.FailedSince(green, red) })
+}
+
 // Outdated returns the attempts that show a version of the mainline's head to be green, if the change's version became red after all of
 // them, else nil. What steps find outside of the tree may have changed since (M23c).
 func (p *Pushes) Outdated(v *eventsv1.TargetVersion, red evidence.Version, ledger *evidence.Ledger, policy *eventsv1.StepPolicy) (list []*eventsv1.Proof) {

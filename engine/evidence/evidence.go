@@ -391,6 +391,15 @@ func (w withdrawal) and(o withdrawal) withdrawal {
 	return withdrawal{withdrawn: max(w.withdrawn, o.withdrawn), outdated: max(w.outdated, o.outdated)}
 }
 
+// FailedSince reports whether an attempt at a version failed after the one that has made another version red, counted or not. Both may have
+// failed for something outside of their trees then (M23c).
+func (l *Ledger) FailedSince(of, red Version) bool {
+	o, r := l.results[of], l.results[red]
+	return o != nil && r != nil && slices.ContainsFunc(o.attempts, func(a attempt) bool {
+		return a.finished.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && a.sequence > r.last.failed
+	})
+}
+
 // Outdated returns the last attempt that proves a version green if all such attempts were read before the one that has made another
 // version red, else nil. What a step finds outside of its tree may have changed between the two (M23c).
 func (l *Ledger) Outdated(green, red Version) *eventsv1.StepFinished {

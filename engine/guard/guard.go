@@ -42,7 +42,8 @@ type Finding struct {
 	Red []*eventsv1.Proof
 	// BaseUnproven holds the versions of M that have to be proven green before a red version of T counts against the change.
 	BaseUnproven []*eventsv1.TargetVersion
-	// BaseOutdated holds, of the version in BaseUnproven, the attempts that passed before the candidate's version became red (M23c).
+	// BaseOutdated holds attempts that no longer count, nil if something is confirmed red (M23c): those at red versions of the candidate
+	// after which the mainline's failed too, else those at the version in BaseUnproven that passed before the candidate's became red.
 	BaseOutdated []*eventsv1.Proof
 	// Exhausted holds the missing ones that have used up their retries without a result.
 	Exhausted []*eventsv1.Proof
@@ -54,6 +55,7 @@ type Finding struct {
 func Examine(c Candidate, e Evidence) Finding {
 	var f Finding
 	var outdated *eventsv1.TargetVersion // the first of M's versions that passed before a failure only
+	var passed, shared []*eventsv1.Proof // the attempts at that, and those at versions of T that failed where M's failed too
 	confirmed := false
 	for _, v := range c.Versions {
 		if v.Trivial || v.Absent {
@@ -78,10 +80,13 @@ func Examine(c Candidate, e Evidence) Finding {
 			default:
 				f.Red = append(f.Red, failure(v, r.FailedBy))
 				f.RedReason = r.FailedBy.GetReason()
-				if passed := e.outdated(base, v); passed == nil {
+				switch before := e.outdated(base, v); {
+				case e.failedSince(base, v):
+					shared = append(shared, failure(v, r.FailedBy))
+				case before == nil:
 					confirmed = true
-				} else if outdated == nil {
-					outdated, f.BaseOutdated = base, passed
+				case outdated == nil:
+					outdated, passed = base, before
 				}
 			}
 		case evidence.Exhausted:
@@ -92,13 +97,20 @@ func Examine(c Candidate, e Evidence) Finding {
 		}
 		f.Missing = append(f.Missing, v)
 	}
-	if confirmed {
-		f.BaseOutdated = nil
-	} else if outdated != nil {
-		f.Red, f.RedReason = nil, ""
+	switch {
+	case confirmed:
+	case len(shared) > 0:
+		f.Red, f.RedReason, f.BaseOutdated = nil, "", shared
+	case outdated != nil:
+		f.Red, f.RedReason, f.BaseOutdated = nil, "", passed
 		f.doubt(outdated)
 	}
 	return f
+}
+
+// failedSince reports whether M's version failed after the candidate's became red, and is green by now.
+func (e Evidence) failedSince(base, red *eventsv1.TargetVersion) bool {
+	return base != nil && e.Pushes.FailedSince(base, evidence.Version{Target: red.Target, Hash: red.Hash}, e.Ledger, e.Policy)
 }
 
 // outdated returns the attempts by which M's version is green, if the candidate's became red after all of them, else nil.
@@ -170,7 +182,9 @@ func MayReject(c Candidate, f Finding, proposed *eventsv1.Reason, missingRequire
 	if len(f.BaseUnproven) > 0 {
 		refused.Message = f.BaseUnproven[0].Target + " failed, and it is not known to be green on the mainline without the change; it is verified there first"
 	}
-	if len(f.BaseOutdated) > 0 {
+	if len(f.BaseOutdated) > 0 && len(f.BaseUnproven) == 0 {
+		refused.Message = f.BaseOutdated[0].GetVersion().GetTarget() + " failed, and then it failed on the mainline too, which is green again; it is run once more with the change"
+	} else if len(f.BaseOutdated) > 0 {
 		refused.Message = f.BaseOutdated[0].GetVersion().GetTarget() + " failed, and it has passed on the mainline before that; it is run there once more, without the change, to tell whether the change is the cause"
 	}
 	return nil, refused

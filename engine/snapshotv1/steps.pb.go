@@ -58,8 +58,10 @@ type Steps struct {
 	GivenUs float64 `protobuf:"fixed64,23,opt,name=given_us,json=givenUs,proto3" json:"given_us,omitempty"`
 	// The builds that are over, and would not be with sharing, one entry in each list: how large given_us is when they would be, and
 	// their worth.
-	GoneEndsUs    []float64 `protobuf:"fixed64,24,rep,packed,name=gone_ends_us,json=goneEndsUs,proto3" json:"gone_ends_us,omitempty"`
-	GoneWorths    []float64 `protobuf:"fixed64,25,rep,packed,name=gone_worths,json=goneWorths,proto3" json:"gone_worths,omitempty"`
+	GoneEndsUs []float64 `protobuf:"fixed64,24,rep,packed,name=gone_ends_us,json=goneEndsUs,proto3" json:"gone_ends_us,omitempty"`
+	GoneWorths []float64 `protobuf:"fixed64,25,rep,packed,name=gone_worths,json=goneWorths,proto3" json:"gone_worths,omitempty"`
+	// The last heads that the mainline has left, oldest first.
+	LeftHeads     []string `protobuf:"bytes,26,rep,name=left_heads,json=leftHeads,proto3" json:"left_heads,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -244,6 +246,13 @@ func (x *Steps) GetGoneEndsUs() []float64 {
 func (x *Steps) GetGoneWorths() []float64 {
 	if x != nil {
 		return x.GoneWorths
+	}
+	return nil
+}
+
+func (x *Steps) GetLeftHeads() []string {
+	if x != nil {
+		return x.LeftHeads
 	}
 	return nil
 }
@@ -840,7 +849,7 @@ var File_snapshots_v1_steps_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\n" +
-	"\x18snapshots/v1/steps.proto\x12\x15landfall.snapshots.v1\x1a\x17events/v1/builder.proto\x1a\x18events/v1/selector.proto\x1a\x1bsnapshots/v1/evidence.proto\x1a\x19snapshots/v1/lineup.proto\"\xa0\a\n" +
+	"\x18snapshots/v1/steps.proto\x12\x15landfall.snapshots.v1\x1a\x17events/v1/builder.proto\x1a\x18events/v1/selector.proto\x1a\x1bsnapshots/v1/evidence.proto\x1a\x19snapshots/v1/lineup.proto\"\xbf\a\n" +
 	"\x05Steps\x12\x18\n" +
 	"\atargets\x18\x01 \x03(\tR\atargets\x12'\n" +
 	"\x0fversion_targets\x18\x02 \x03(\rR\x0eversionTargets\x12%\n" +
@@ -866,7 +875,9 @@ const file_snapshots_v1_steps_proto_rawDesc = "" +
 	"\fgone_ends_us\x18\x18 \x03(\x01R\n" +
 	"goneEndsUs\x12\x1f\n" +
 	"\vgone_worths\x18\x19 \x03(\x01R\n" +
-	"goneWorthsJ\x04\b\x10\x10\x13\"x\n" +
+	"goneWorths\x12\x1d\n" +
+	"\n" +
+	"left_heads\x18\x1a \x03(\tR\tleftHeadsJ\x04\b\x10\x10\x13\"x\n" +
 	"\n" +
 	"StepsShare\x12\x19\n" +
 	"\bbegan_us\x18\x01 \x01(\x01R\abeganUs\x12\x19\n" +

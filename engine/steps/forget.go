@@ -20,6 +20,8 @@ type memory struct {
 	// mainline has the versions that were last found on the mainline itself, by target: as long as nothing lands over one,
 	// changes are held to it (M23a).
 	mainline map[string]Version
+	// leftHeads are the last heads that the mainline has left, oldest first.
+	leftHeads []string
 }
 
 // trees is what is in the trees of a change at its present revision.

@@ -12,6 +12,9 @@ import (
 // keptClosed bounds how many builds that are over may still be revived.
 const keptClosed = 256
 
+// keptHeads bounds how many heads that the mainline has left are known.
+const keptHeads = 64
+
 // close drops a build that is over. One that did not end by success can come back: the enumerator may read what withdraws
 // the evidence for that before it reads that the build is prepared, and then it waits for the build's steps. The two records
 // stand in different topics, so a builder that drops the build for ever could leave it waiting. One of the mainline can come back in
@@ -19,7 +22,7 @@ const keptClosed = 256
 func (q *Queue) close(b *build) {
 	q.drop(b)
 	q.leaveShares(b)
-	if b.successor != "" || b.change().GetChange() != "" && q.isGreen(b) {
+	if b.successor != "" || q.isOfLeftHead(b) || b.change().GetChange() != "" && q.isGreen(b) {
 		return
 	}
 	q.closed = append(q.closed, b)
@@ -32,11 +35,17 @@ func (q *Queue) isGreen(b *build) bool {
 	return !slices.ContainsFunc(b.asked, func(a asked) bool { return q.ledger.State(a.Version, b.policy()) != evidence.Green })
 }
 
-// leaveHead forgets the green builds of a head that the mainline no longer has: what is asked for again is asked for of the new one.
+// leaveHead forgets the builds of a head that the mainline no longer has: what is asked for again is asked for of the new one. An old tree
+// may hold other files that no hash covers (M23c).
 func (q *Queue) leaveHead(head string) {
-	q.forgetClosed(func(b *build) bool {
-		return b.change().GetChange() == "" && b.scheduled.GetBase() == head && q.isGreen(b)
-	})
+	if q.memory.leftHeads = append(q.memory.leftHeads, head); len(q.memory.leftHeads) > keptHeads {
+		q.memory.leftHeads = slices.Clone(q.memory.leftHeads[1:])
+	}
+	q.forgetClosed(q.isOfLeftHead)
+}
+
+func (q *Queue) isOfLeftHead(b *build) bool {
+	return b.scheduled.GetBase() != q.lineup.Head && slices.Contains(q.memory.leftHeads, b.scheduled.GetBase())
 }
 
 // takeBack folds what a record takes back. A build of the mainline that was over for it comes back too, as those of changes do.

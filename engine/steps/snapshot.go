@@ -14,7 +14,7 @@ import (
 // Snapshot returns the queue as a message. It shares messages that nobody changes.
 func (q *Queue) Snapshot() *snapshotv1.Steps {
 	m := &snapshotv1.Steps{
-		Mentions: q.memory.mentions, Schedules: q.schedules, Starts: q.starts, Ledger: q.ledger.Snapshot(), Lineup: q.lineup.Snapshot(),
+		Mentions: q.memory.mentions, Schedules: q.schedules, Starts: q.starts, LeftHeads: q.memory.leftHeads, Ledger: q.ledger.Snapshot(), Lineup: q.lineup.Snapshot(),
 	}
 	w := &snapshotWriter{m: m, targets: map[string]uint32{}, versions: map[Version]uint32{}}
 	for v, number := range q.memory.named {
@@ -191,6 +191,7 @@ func Restore(m *snapshotv1.Steps) (*Queue, error) {
 		}
 	}
 	q.closed = r.builds(m.GetClosed())
+	q.memory.leftHeads = m.GetLeftHeads()
 	for _, p := range m.GetEarly() {
 		q.early[p.Build] = p
 	}

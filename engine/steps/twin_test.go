@@ -48,6 +48,8 @@ type twinBuild struct {
 }
 
 type twinState struct {
+	// heads are those that the mainline has left.
+	heads  []string
 	quotas *eventsv1.Quotas
 	builds []*twinBuild
 	early  map[string]*eventsv1.BuildPrepared
@@ -284,7 +286,7 @@ func (s *twinState) isOver(b *twinBuild) (over, success bool) {
 func (s *twinState) settle() {
 	for _, b := range s.builds {
 		if over, success := s.isOver(b); b.prepared != nil && !b.over && over {
-			b.over, b.closed = true, (!success || b.scheduled.Change.Change.Change == "") && b.successor == ""
+			b.over, b.closed = true, (!success || b.scheduled.Change.Change.Change == "") && b.successor == "" && !s.leftHead(b)
 			s.gone = append(s.gone, [2]float64{b.began + float64(b.got)/b.value, b.value})
 			if !b.shares() {
 				s.gone = s.gone[:len(s.gone)-1]
@@ -295,6 +297,10 @@ func (s *twinState) settle() {
 			}
 		}
 	}
+}
+
+func (s *twinState) leftHead(b *twinBuild) bool {
+	return b.scheduled.Base != s.lineup.Head && slices.Contains(s.heads, b.scheduled.Base)
 }
 
 func (s *twinState) left(c *eventsv1.ChangeRef, revised bool) {
@@ -432,8 +438,11 @@ func (t *twin) now() *twinState {
 		default:
 			head := s.lineup.Head
 			consequence := s.lineup.Apply(m, 0)
+			if s.lineup.Head != head {
+				s.heads = append(s.heads, head)
+			}
 			for _, b := range s.builds {
-				if _, success := s.isOver(b); success && s.lineup.Head != head && b.scheduled.Base == head && b.scheduled.Change.Change.Change == "" {
+				if s.lineup.Head != head && s.leftHead(b) {
 					b.closed = false
 				}
 			}

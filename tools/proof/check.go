@@ -24,6 +24,8 @@ type checker struct {
 	fold  *lineupFold
 
 	attempts map[evidence.Version][]attempt
+	// forgotten are the places of the last records that forget versions.
+	forgotten map[evidence.Version]int64
 	// unprepared are, by change, the builds whose trees could not be made, and the offsets at which that is told first.
 	unprepared map[string]map[string]int64
 	// proven is where landfall.builds ended when the intention of a decision was written.
@@ -80,7 +82,7 @@ func (s *schedule) check() (wrong []string) {
 
 func (s *schedule) checkSite(x *site) []string {
 	k := &checker{
-		s: s, x: x, tally: s.m.tally, fold: s.m.newLineupFold(x), attempts: map[evidence.Version][]attempt{},
+		s: s, x: x, tally: s.m.tally, fold: s.m.newLineupFold(x), attempts: map[evidence.Version][]attempt{}, forgotten: map[evidence.Version]int64{},
 		unprepared: map[string]map[string]int64{}, proven: map[string]int64{}, prepared: map[string]int64{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, retriedAt: map[evidence.Version][]retriedAttempt{}, tips: map[string]bool{}, passed: map[string]int{}, recent: map[string]bool{}, toleration: newToleration(), fates: fates{},
 	}
 	k.builds()
@@ -130,6 +132,10 @@ func (k *checker) builds() {
 				k.tally[RunTwice]++
 			}
 			k.attempts[v] = append(k.attempts[v], attempt{f, e.Offset})
+		case *eventsv1.EvidenceForgotten:
+			for _, v := range f.Versions {
+				k.forgotten[evidence.Version{Target: v.Target, Hash: v.Hash}] = e.Offset
+			}
 		case *eventsv1.BuildPrepared:
 			if _, had := k.prepared[f.Build]; !had {
 				k.prepared[f.Build] = e.Offset

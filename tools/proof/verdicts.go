@@ -43,7 +43,7 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change, 
 		return ""
 	}
 	if target := k.unconfirmed(f, base); target != "" {
-		return target + " did not pass there after the failure"
+		return target + " did not pass there next after the failure"
 	}
 	if s.reddens(base, k.toleration.firm(offset)) != "" {
 		return ""
@@ -62,8 +62,8 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change, 
 	return "it is green there"
 }
 
-// unconfirmed says which failed target has not passed on the mainline after it failed with the change, if that holds for all of them
-// (M23c).
+// unconfirmed says of which failed target the next result on the mainline, after it failed with the change, is none or a failure, if that
+// holds for all of them (M23c).
 func (k *checker) unconfirmed(f *eventsv1.ChangeRejected, base *tree) (target string) {
 	for _, p := range f.Reason.GetFailed() {
 		b := base.baseVersions([]*eventsv1.TargetVersion{p.Version})[p.Version.Target]
@@ -76,9 +76,12 @@ func (k *checker) unconfirmed(f *eventsv1.ChangeRejected, base *tree) (target st
 				failed = a.offset
 			}
 		}
-		if slices.ContainsFunc(k.attempts[evidence.Version{Target: b.Target, Hash: b.Hash}], func(a attempt) bool {
-			return a.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED && a.offset > failed
-		}) {
+		v := evidence.Version{Target: b.Target, Hash: b.Hash}
+		since := slices.DeleteFunc(slices.Clone(k.attempts[v]), func(a attempt) bool {
+			isFailure := a.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && a.offset > k.forgotten[v] // else nobody may know of it any more
+			return a.offset < failed || a.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED && !isFailure
+		})
+		if len(since) > 0 && since[0].Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
 			return ""
 		}
 		target = b.Target

@@ -161,7 +161,8 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 			said = in(unproven, "is", "are") + " red on the mainline, and nothing proves that " + verb(len(unproven), "it was", "they were") + " green there"
 		}
 		if at, passed := q.passedBefore(unproven[0]); passed && len(unproven) == 1 {
-			said = in(unproven, "fails", "fail") + " on the mainline too by now, without this change; it passed there at " + at.Format(time.DateTime) + " UTC, so something has changed that its steps find outside of the tree"
+			said = in(unproven, "fails", "fail") + " on the mainline too by now, without this change; it passed there at " + at.Format(time.DateTime) + " UTC, so something else has changed that its steps need: outside of the tree, or a file that no target covers"
+			again = " Once that is back, `landfall retry " + id + "` runs it there again."
 		}
 		out = append(out, reason("It fails in "+said+"; nobody is rejected for that. Once "+
 			verb(len(unproven), "it is", "they are")+" repaired, there or in this change, it goes on by itself."+again, unproven))
