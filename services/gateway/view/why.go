@@ -160,12 +160,12 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 		if len(without(unproven, q.redBeforeQueue())) > 0 {
 			said = in(unproven, "is", "are") + " red on the mainline, and nothing proves that " + verb(len(unproven), "it was", "they were") + " green there"
 		}
+		helps := "Once " + verb(len(unproven), "it is", "they are") + " repaired, there or in this change, it goes on by itself." + again
 		if at, passed := q.passedBefore(unproven[0]); passed && len(unproven) == 1 {
 			said = in(unproven, "fails", "fail") + " on the mainline too by now, without this change; it passed there at " + at.Format(time.DateTime) + " UTC, so something else has changed that its steps need: outside of the tree, or a file that no target covers"
-			again = " Once that is back, `landfall retry " + id + "` runs it there again."
+			helps = "Once that is back, `landfall retry " + id + "` runs it there again; a commit to its own files does so by itself."
 		}
-		out = append(out, reason("It fails in "+said+"; nobody is rejected for that. Once "+
-			verb(len(unproven), "it is", "they are")+" repaired, there or in this change, it goes on by itself."+again, unproven))
+		out = append(out, reason("It fails in "+said+"; nobody is rejected for that. "+helps, unproven))
 	}
 	if pushed := without(red, unproven); len(pushed) > 0 {
 		out = append(out, reason("A direct push"+q.pushOf(pushed...)+" broke "+names(pushed)+" on the mainline itself; the change waits until that is repaired."+again, pushed))
