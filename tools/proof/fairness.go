@@ -15,7 +15,7 @@ import (
 func (k *checker) onlyAhead(c *lineup.Change, base *tree) *lineup.Change {
 	// What lies about conflicts, or about results, may be believed until the guard looks. A decision that was
 	// right before an operator moved a change, or somebody pushed past the queue, may be answered behind that.
-	if k.s.sabotaged || k.s.flaky || k.s.slow || k.s.failing || k.s.o.Sabotage != "" || k.s.tolerance != nil || k.moved || k.foreign || base.unknown() || base.isRed("//:repository") {
+	if k.s.sabotaged || k.s.flaky || k.s.slow || k.s.failing || k.s.o.Sabotage != "" || k.s.tolerance != nil || k.s.worlds != nil || k.moved || k.foreign || base.unknown() || base.isRed("//:repository") {
 		return nil
 	}
 	var ahead *lineup.Change
