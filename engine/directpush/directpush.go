@@ -177,7 +177,8 @@ func (p *Pushes) ProvenGreen(v *eventsv1.TargetVersion, ledger *evidence.Ledger,
 	return v.Trivial || v.Absent || len(p.proven(v, ledger, policy)) > 0
 }
 
-// proven returns those versions that show a version of the mainline's head to be green.
+// proven returns the green versions that stand for a version of the mainline's head: that version itself, and of the whole repository the
+// one of an older head, if nothing has come past the queue since.
 func (p *Pushes) proven(v *eventsv1.TargetVersion, ledger *evidence.Ledger, policy *eventsv1.StepPolicy) (list []evidence.Version) {
 	hashes := []string{v.Hash}
 	if at, open := p.at(v.Target); open && v.Target == targets.Repository && at.hash != v.Hash {

@@ -53,29 +53,28 @@ type Result struct {
 	LastFruitless *eventsv1.StepFinished
 	// Flake is set while attempts that count contradict each other.
 	Flake bool
-	last  places
+	last  last
 
 	// The number of attempts that count, by outcome: see tally.
 	passed                                          bool
 	failedBeforePass, failed, timedOut, couldNotRun uint32
 }
 
-// places are the numbers of the last attempt that passed, and of FailedBy, among all attempts of the log; 0 for none.
-type places struct{ passed, failed uint64 }
+// last holds the last attempts that count and passed, or failed; the zero value for none.
+type last struct{ passed, failed attempt }
 
 type attempt struct {
 	number   uint32
 	finished *eventsv1.StepFinished
-	// sequence is its place among all attempts of the log.
+	// sequence is its place among all finished attempts of the log, from 1 on.
 	sequence uint64
 }
 
-// withdrawal says what of a version's attempts does not count.
+// withdrawal holds the numbers up to which a version's attempts do not count.
 type withdrawal struct {
-	// withdrawn is the number up to which attempts no longer count against the version.
+	// withdrawn bounds the attempts that do not count against the version, outdated those that do not count at all.
 	withdrawn uint32
-	// outdated is the number up to which they do not count at all.
-	outdated uint32
+	outdated  uint32
 }
 
 func (w withdrawal) upTo() uint32 { return max(w.withdrawn, w.outdated) }
@@ -98,13 +97,13 @@ func (r *Result) Unreported() (n int) {
 func (r *Result) tally() {
 	r.PassedBy, r.FailedBy, r.LastFruitless = nil, nil, nil
 	r.passed, r.failedBeforePass, r.failed, r.timedOut, r.couldNotRun = false, 0, 0, 0, 0
-	r.last = places{}
+	r.last = last{}
 	for _, a := range r.attempts {
 		if a.number <= r.outdated {
 			continue
 		}
 		if a.finished.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
-			r.last.passed = a.sequence
+			r.last.passed = a
 			if !r.passed {
 				r.passed, r.failedBeforePass, r.PassedBy = true, r.failed, a.finished
 			}
@@ -116,7 +115,7 @@ func (r *Result) tally() {
 		switch a.finished.Outcome {
 		case eventsv1.StepOutcome_STEP_OUTCOME_FAILED:
 			r.failed++
-			r.FailedBy, r.last.failed = a.finished, a.sequence
+			r.FailedBy, r.last.failed = a.finished, a
 		case eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT:
 			r.timedOut++
 			r.LastFruitless = a.finished
@@ -133,7 +132,7 @@ type Ledger struct {
 	results map[Version]*Result
 	// forgotten is the highest number of an attempt that was forgotten.
 	forgotten uint32
-	// sequence is the number of attempts that were read.
+	// sequence is the number of finished attempts that were read.
 	sequence uint64
 	// withdrawn is kept beside the results, as these may come later, or be forgotten and come again. withdrawals holds
 	// the same versions, oldest first.
@@ -327,8 +326,8 @@ func (l *Ledger) ForgetTrivial(v Version) {
 	}
 }
 
-// TakeBack folds what a record of landfall.changes takes back, and returns the versions that this is about: a rejection, an
-// ejection (M20a) or a ChangeRetried (M23a) what was said against versions, a refusal what was found before on the base (M23c).
+// TakeBack folds a record of landfall.changes that takes attempts back, and returns their versions. A rejection, an ejection (M20a) and a
+// ChangeRetried (M23a) withdraw attempts; a refusal outdates them (M23c).
 func (l *Ledger) TakeBack(m proto.Message) (versions []Version) {
 	for _, p := range withdrawn(m) {
 		l.Withdraw(VersionOf(p), p.GetAttempt())
@@ -391,26 +390,21 @@ func (w withdrawal) and(o withdrawal) withdrawal {
 	return withdrawal{withdrawn: max(w.withdrawn, o.withdrawn), outdated: max(w.outdated, o.outdated)}
 }
 
-// FailedSince reports whether an attempt at a version failed after the one that has made another version red, counted or not. Both may have
-// failed for something outside of their trees then (M23c).
+// FailedSince reports whether an attempt at a version, counted or not, failed after the last failure of another version that counts. Both
+// may have failed for something outside of their trees then (M23c).
 func (l *Ledger) FailedSince(of, red Version) bool {
 	o, r := l.results[of], l.results[red]
 	return o != nil && r != nil && slices.ContainsFunc(o.attempts, func(a attempt) bool {
-		return a.finished.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && a.sequence > r.last.failed
+		return a.finished.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && a.sequence > r.last.failed.sequence
 	})
 }
 
-// Outdated returns the last attempt that proves a version green if all such attempts were read before the one that has made another
-// version red, else nil. What a step finds outside of its tree may have changed between the two (M23c).
+// Outdated returns the last attempt by which a version is green, if it comes before the last failure of another version in the log; else
+// nil. What a step finds outside of its tree may have changed between the two (M23c).
 func (l *Ledger) Outdated(green, red Version) *eventsv1.StepFinished {
 	g, r := l.results[green], l.results[red]
-	if g == nil || r == nil || g.trivial || !g.passed || g.last.passed > r.last.failed {
+	if g == nil || r == nil || g.trivial || g.last.passed.sequence > r.last.failed.sequence {
 		return nil
 	}
-	for _, a := range slices.Backward(g.attempts) {
-		if a.sequence == g.last.passed && a.finished.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED && a.number > g.outdated {
-			return a.finished
-		}
-	}
-	return nil
+	return g.last.passed.finished
 }

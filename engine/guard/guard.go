@@ -42,9 +42,10 @@ type Finding struct {
 	Red []*eventsv1.Proof
 	// BaseUnproven holds the versions of M that have to be proven green before a red version of T counts against the change.
 	BaseUnproven []*eventsv1.TargetVersion
-	// BaseOutdated holds attempts that no longer count, nil if something is confirmed red (M23c): those at red versions of the candidate
-	// after which the mainline's failed too, else those at the version in BaseUnproven that passed before the candidate's became red.
-	BaseOutdated []*eventsv1.Proof
+	// BaseOutdated holds the attempts that passed at the last of BaseUnproven before the candidate's version became red, and Shared the
+	// failed attempts at versions of the candidate after which M's version failed too. They no longer count (M23c). Both are nil while Red
+	// is not.
+	BaseOutdated, Shared []*eventsv1.Proof
 	// Exhausted holds the missing ones that have used up their retries without a result.
 	Exhausted []*eventsv1.Proof
 	// RedReason is why the last of Red failed, ExhaustedReason why the first of Exhausted has no result.
@@ -54,9 +55,9 @@ type Finding struct {
 // Examine compares a candidate's versions with what is proven.
 func Examine(c Candidate, e Evidence) Finding {
 	var f Finding
-	var outdated *eventsv1.TargetVersion // the first of M's versions that passed before a failure only
-	var passed, shared []*eventsv1.Proof // the attempts at that, and those at versions of T that failed where M's failed too
-	confirmed := false
+	var outdated *eventsv1.TargetVersion // the first of M's versions that passed only before the candidate's failed
+	var passed, shared []*eventsv1.Proof
+	confirmed := false // M's version of a red target has passed since
 	for _, v := range c.Versions {
 		if v.Trivial || v.Absent {
 			f.Proof = append(f.Proof, proof(v, nil))
@@ -100,7 +101,7 @@ func Examine(c Candidate, e Evidence) Finding {
 	switch {
 	case confirmed:
 	case len(shared) > 0:
-		f.Red, f.RedReason, f.BaseOutdated = nil, "", shared
+		f.Red, f.RedReason, f.Shared = nil, "", shared
 	case outdated != nil:
 		f.Red, f.RedReason, f.BaseOutdated = nil, "", passed
 		f.doubt(outdated)
@@ -177,15 +178,15 @@ func MayReject(c Candidate, f Finding, proposed *eventsv1.Reason, missingRequire
 	case len(f.Red) > 0:
 		return &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED, Message: f.RedReason, Failed: f.Red, Other: proposed.GetOther()}, nil
 	}
-	refused := &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing, Disproved: true, BaseUnproven: f.BaseUnproven, BaseOutdated: f.BaseOutdated,
+	refused := &eventsv1.Refused{Versions: c.Versions, Missing: f.Missing, Disproved: true, BaseUnproven: f.BaseUnproven, BaseOutdated: append(f.BaseOutdated, f.Shared...),
 		Message: "no target version of the tree that would land is proven red"}
-	if len(f.BaseUnproven) > 0 {
-		refused.Message = f.BaseUnproven[0].Target + " failed, and it is not known to be green on the mainline without the change; it is verified there first"
-	}
-	if len(f.BaseOutdated) > 0 && len(f.BaseUnproven) == 0 {
-		refused.Message = f.BaseOutdated[0].GetVersion().GetTarget() + " failed, and then it failed on the mainline too, which is green again; it is run once more with the change"
-	} else if len(f.BaseOutdated) > 0 {
+	switch {
+	case len(f.Shared) > 0:
+		refused.Message = f.Shared[0].GetVersion().GetTarget() + " failed, and then it failed on the mainline too, which is green again; it is run once more with the change"
+	case len(f.BaseOutdated) > 0:
 		refused.Message = f.BaseOutdated[0].GetVersion().GetTarget() + " failed, and it has passed on the mainline before that; it is run there once more, without the change, to tell whether the change is the cause"
+	case len(f.BaseUnproven) > 0:
+		refused.Message = f.BaseUnproven[0].Target + " failed, and it is not known to be green on the mainline without the change; it is verified there first"
 	}
 	return nil, refused
 }

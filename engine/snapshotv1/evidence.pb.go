@@ -120,9 +120,9 @@ type EvidenceResult struct {
 	After uint32 `protobuf:"varint,5,opt,name=after,proto3" json:"after,omitempty"`
 	// In the order of the log.
 	Attempts []*v1.StepFinished `protobuf:"bytes,6,rep,name=attempts,proto3" json:"attempts,omitempty"`
-	// The place of each attempt among all that were read.
+	// The place of each attempt among all finished attempts of the log.
 	Sequences []uint64 `protobuf:"varint,7,rep,packed,name=sequences,proto3" json:"sequences,omitempty"`
-	// What attempts up to this number show does not count at all.
+	// Attempts up to this number do not count at all.
 	Outdated      uint32 `protobuf:"varint,8,opt,name=outdated,proto3" json:"outdated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -220,7 +220,7 @@ type EvidenceWithdrawal struct {
 	Target string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	Hash   string                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
 	UpTo   uint32                 `protobuf:"varint,3,opt,name=up_to,json=upTo,proto3" json:"up_to,omitempty"`
-	// What attempts up to this number show does not count at all.
+	// Attempts up to this number do not count at all.
 	Outdated      uint32 `protobuf:"varint,4,opt,name=outdated,proto3" json:"outdated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

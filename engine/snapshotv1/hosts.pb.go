@@ -92,7 +92,7 @@ func (x *Hosts) GetChanges() []*HostsChange {
 	return nil
 }
 
-// HostsChange is what is known of a pull request.
+// HostsChange is the state of a pull request.
 type HostsChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kept  *v1.HostedChange       `protobuf:"bytes,1,opt,name=kept,proto3" json:"kept,omitempty"`

@@ -37,7 +37,7 @@ type Steps struct {
 	Starts    uint64 `protobuf:"varint,7,opt,name=starts,proto3" json:"starts,omitempty"`
 	// The builds that are live or linger, in the order in which they began to ask for versions; at first those that ask for none.
 	Live []*StepsBuild `protobuf:"bytes,8,rep,name=live,proto3" json:"live,omitempty"`
-	// The builds that ended without success, oldest first.
+	// The builds that are over and may come back, oldest first.
 	Closed []*StepsBuild `protobuf:"bytes,9,rep,name=closed,proto3" json:"closed,omitempty"`
 	// Preparations whose schedule has not been read.
 	Early  []*v1.BuildPrepared `protobuf:"bytes,10,rep,name=early,proto3" json:"early,omitempty"`

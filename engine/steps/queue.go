@@ -36,7 +36,7 @@ type Queue struct {
 	schedules, starts uint64
 	// early holds preparations whose schedule has not been read yet: the two topics have no common order.
 	early map[string]*eventsv1.BuildPrepared
-	// closed holds builds that ended without success, oldest first; see revive.go.
+	// closed holds builds that are over and may come back, oldest first; see revive.go.
 	closed []*build
 
 	// ledger is what the log has about versions. It outlives builds, as everywhere: what is green is not built again (M24)

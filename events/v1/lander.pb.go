@@ -971,8 +971,8 @@ type Refused struct {
 	// Versions of the base, each of a target that is red in T, that nothing has proven green (M23a). They are verified on the
 	// mainline itself. Until they are green, red in their targets says nothing against a change.
 	BaseUnproven []*TargetVersion `protobuf:"bytes,11,rep,name=base_unproven,json=baseUnproven,proto3" json:"base_unproven,omitempty"`
-	// The last attempt at each version of base_unproven that passed before the change failed. What attempts up to it showed no longer
-	// counts: what a step finds outside of the tree may have changed since (M23c).
+	// Attempts at versions of the base, or of T as well. Neither they nor the attempts before them at their version count any more (M23c): they
+	// passed on the base before T failed, or failed in T before the base did.
 	BaseOutdated  []*Proof `protobuf:"bytes,12,rep,name=base_outdated,json=baseOutdated,proto3" json:"base_outdated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -2,7 +2,7 @@ package hosts
 
 import "strings"
 
-// Command is what a line of a comment asks for.
+// Command is a command of a comment.
 type Command string
 
 // Commands.
@@ -20,13 +20,13 @@ const (
 const (
 	// prefix begins a line that asks for something.
 	prefix = "/landfall"
-	// maxCommands bounds those of one comment.
+	// maxCommands bounds the commands of one comment.
 	maxCommands = 5
 	// maxCommentBytes is how much of a comment is read.
 	maxCommentBytes = 64 << 10
 )
 
-// Commands returns what a comment asks for. A command is a line of its own, outside of code blocks and quotations.
+// Commands returns the commands of a comment. A command is a line of its own, outside of code blocks and quotations.
 func Commands(text string) (commands []Command) {
 	fence := ""
 	for line := range strings.SplitSeq(text[:min(len(text), maxCommentBytes)], "\n") {

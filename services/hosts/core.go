@@ -161,7 +161,7 @@ func (c *Core) Apply(in runner.Input) {
 	}
 }
 
-// review returns what is known of a pull request.
+// review returns the state of a pull request, and makes one if there is none.
 func (c *Core) review(k key) *review {
 	r := c.reviews[k]
 	if r == nil {
@@ -221,7 +221,7 @@ func (c *Core) outcome(m *eventsv1.ChangeOutcome) {
 	}
 }
 
-// result takes what came of a task.
+// result folds the result of a task.
 func (c *Core) result(result any) {
 	switch o := result.(type) {
 	case Listing:
@@ -300,7 +300,7 @@ func (c *Core) sweep(o Listing) {
 	}
 }
 
-// reported takes what came of a report.
+// reported folds the result of a report.
 func (c *Core) reported(o Reported) {
 	k := o.Report.key
 	r := c.reviews[k]
@@ -328,7 +328,7 @@ func (c *Core) reported(o Reported) {
 	c.advance(k, r)
 }
 
-// advance takes what follows from a pull request as it was last seen, and from the outcomes.
+// advance decides what follows from a pull request as it was last seen, and from the outcomes.
 func (c *Core) advance(k key, r *review) {
 	s, configured := c.settings[k.queue]
 	if r.busy || r.pull == nil || !configured {
@@ -355,7 +355,7 @@ func (c *Core) advance(k key, r *review) {
 	c.keep(k, r, t.kept)
 }
 
-// keep writes what is remembered of a pull request.
+// keep has the new state of a pull request written.
 func (c *Core) keep(k key, r *review, next *eventsv1.HostedChange) {
 	r.busy = true
 	next.StampUs = c.now
@@ -374,7 +374,7 @@ func (c *Core) Decide() []runner.Effect {
 	return append(effects, c.tasks()...)
 }
 
-// tasks returns what the hosts and the gateway are asked now.
+// tasks returns the questions to the hosts and the gateway that are due.
 func (c *Core) tasks() (tasks []runner.Effect) {
 	room := maxFlying - c.flying
 	asks := map[string]bool{}

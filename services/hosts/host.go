@@ -40,11 +40,11 @@ func Marker(queue string) string { return "<!-- landfall " + queue + " -->" }
 // StatusName is the name of the status of a queue.
 func StatusName(queue string) string { return "Landfall (" + queue + ")" }
 
-// Notice is what a webhook has news of. Nothing else of a webhook is believed: the host is asked.
+// Notice names the pull request that a webhook is about. Nothing else of a webhook is believed: the host is asked.
 type Notice struct {
 	// Repository is owner/name.
 	Repository string
-	// Number is that of the pull request. 0 stands for all that wait for a check.
+	// Number is the pull request's. 0 stands for all pull requests that wait for a check.
 	Number int64
 	// Event and Delivery are the kind of event and the id of its delivery. Event is "" if it is of no interest.
 	Event, Delivery string
@@ -61,13 +61,13 @@ type Listed struct {
 
 // User is somebody at the host.
 type User struct {
-	// ID is the host's for ever, Login what people write.
+	// ID never changes at the host. Login is the name that people write, and may change.
 	ID    int64
 	Login string
 	Name  string
 }
 
-// Permission is what somebody may do to the repository.
+// Permission is a user's permission to the repository.
 type Permission int
 
 // Permissions.
@@ -91,7 +91,7 @@ func (p Permission) role() access.Role {
 	return access.NoRole
 }
 
-// EventKind is what happened to a pull request.
+// EventKind is the kind of an event.
 type EventKind int
 
 // Kinds of events.
@@ -107,9 +107,9 @@ type Event struct {
 	ID   int64
 	Kind EventKind
 	By   User
-	// Permission is that of By now. It is looked up only for events that ask for something.
+	// Permission is By's present permission. It is looked up only for events that ask for something.
 	Permission Permission
-	// Text is that of a comment.
+	// Text is the text of a comment.
 	Text string
 }
 

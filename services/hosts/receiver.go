@@ -25,7 +25,7 @@ const (
 	maxDeliveries = 100_000
 	// receivePatience bounds how long the log may take to confirm a webhook.
 	receivePatience = 5 * time.Second
-	// receiverSource is who writes HostNoticed. It has no term, so it is not the service.
+	// receiverSource is the source of HostNoticed. These records have no term, so it is not the service's name.
 	receiverSource = "hosts-receiver"
 )
 

@@ -23,14 +23,14 @@ const (
 	placePatience = 5 * time.Second
 )
 
-// Report has a pull request show what is to be shown. Only what is set is done.
+// Report holds what to change at the host. A field that is not set changes nothing.
 type Report struct {
 	key key
 	// Merged is the commit by which it is marked as merged.
 	Merged string
 	Status *Status
 	Commit string
-	// Text is that of the comment with the id Comment, 0 if it is not known.
+	// Text is the new text of the comment. Comment is its id, 0 if it is not known.
 	Text    string
 	Comment int64
 	Unlabel bool
@@ -38,7 +38,7 @@ type Report struct {
 
 func (r Report) empty() bool { return r.Merged == "" && r.Status == nil && r.Text == "" && !r.Unlabel }
 
-// report returns what the host does not show yet. The same state asks for nothing.
+// report returns what the host does not show yet; nothing if it shows all.
 func (r *review) report(s Settings, nowUS int64) Report {
 	out := Report{Comment: r.kept.Comment}
 	k, state := r.kept, r.state()
@@ -76,7 +76,7 @@ func (r *review) linesAwaited(state state, nowUS int64) bool {
 	return (state == rejected || state == ejected) && (r.place == nil || r.place.State != string(state)) && nowUS-r.endedUS < placePatience.Microseconds()
 }
 
-// status returns what the status is to be.
+// status returns the status that the host is to show.
 func (r *review) status(s Settings, state state, nowUS int64) Status {
 	k, o := r.kept, r.outcome
 	out := Status{State: StatusPending}

@@ -38,7 +38,7 @@ type Place struct {
 	Lines   []string
 }
 
-// review is what is known of a pull request: a fold of landfall.hosts and of landfall.outcomes, and what the host last said.
+// review holds the state of a pull request: a fold of landfall.hosts and of landfall.outcomes, and what the host last said.
 type review struct {
 	kept *eventsv1.HostedChange
 	// outcome is the newest outcome of the change, answer the newest answer to a request that changed nothing.
@@ -62,7 +62,7 @@ type review struct {
 	statusUS, cancelUS int64 `snapshot:"-"`
 }
 
-// state is what has become of what somebody asked for.
+// state is the state of a request to land.
 type state string
 
 // States of a review. Those of outcomes are added.
@@ -117,7 +117,7 @@ func (s state) ended() bool {
 	return s == refused || s == landed || s == rejected || s == ejected || s == cancelled || s == dropped
 }
 
-// cancelPause is how long what comes of a cancellation is waited for.
+// cancelPause is the time to wait for the outcome of a cancellation.
 const cancelPause = 10 * time.Second
 
 // ChangeOf returns the id of a pull request's change in its queue.
@@ -138,7 +138,7 @@ type fact struct {
 	message  proto.Message
 }
 
-// turn is what comes of a look at a pull request.
+// turn holds the record and the facts that follow from a look at a pull request.
 type turn struct {
 	kept  *eventsv1.HostedChange
 	facts []fact
@@ -215,7 +215,7 @@ func (r *review) event(t *turn, s Settings, rules *access.Rules, p Pull, e Event
 	return false
 }
 
-// verbs are what the commands do to a queue.
+// verbs maps commands to the verbs that access decides on.
 var verbs = map[Command]access.Verb{Land: access.Land, Cancel: access.Cancel, Retry: access.Retry, Hold: access.Hold, Release: access.Hold, Explain: access.Read}
 
 // command takes a command of somebody. It reports whether the rest has to wait for what comes of it.

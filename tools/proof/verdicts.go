@@ -62,8 +62,8 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change, 
 	return "it is green there"
 }
 
-// unconfirmed says of which failed target the next result on the mainline, after it failed with the change, is none or a failure, if that
-// holds for all of them (M23c).
+// unconfirmed returns "" if, for one failed target, the next result on the mainline after its failure is a pass (M23c); else a target for
+// which it is not.
 func (k *checker) unconfirmed(f *eventsv1.ChangeRejected, base *tree) (target string) {
 	for _, p := range f.Reason.GetFailed() {
 		b := base.baseVersions([]*eventsv1.TargetVersion{p.Version})[p.Version.Target]

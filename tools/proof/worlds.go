@@ -2,8 +2,7 @@ package proof
 
 import "fmt"
 
-// breakWorld draws when what a target's steps find outside of their trees is broken, so that they fail whatever the tree holds, and when
-// it works again.
+// breakWorld draws, for some targets, a time from which their steps fail whatever the tree holds, and one from which they do not.
 func (s *schedule) breakWorld(x *site) {
 	if s.worlds == nil {
 		return

@@ -66,7 +66,7 @@ type moment struct {
 	records int
 }
 
-// fold is how far a topic is folded: up to the offset next. A record counts as written no earlier than those before it, whatever its
+// fold holds how far a topic is folded: up to the offset next. A record counts as written no earlier than those before it, whatever its
 // writer's clock said: until is the greatest time so far.
 type fold struct {
 	next  int64

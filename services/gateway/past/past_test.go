@@ -41,7 +41,7 @@ func answers(t testing.TB, q *view.Queue, at time.Time) string {
 	return string(text)
 }
 
-// served is what was answered at a moment.
+// served is an answer, and the moment of it.
 type served struct {
 	at   time.Time
 	text string

@@ -156,7 +156,7 @@ func (q *Queue) redUnproven() []string {
 	return slices.DeleteFunc(q.mainlineRed(), func(t string) bool { return !slices.Contains(q.check.GetInherited(), t) })
 }
 
-// passedBefore returns when a target that is red on the mainline passed there last, in the very version that is red (M23c).
+// passedBefore returns the time at which a version that is red on the mainline last passed there (M23c).
 func (q *Queue) passedBefore(target string) (at time.Time, did bool) {
 	for _, v := range q.redVersionsOfMainline() {
 		if v.target == target {
@@ -166,8 +166,7 @@ func (q *Queue) passedBefore(target string) (at time.Time, did bool) {
 	return time.Time{}, false
 }
 
-// runsAgain returns those of some targets that passed on the mainline before, and run there once more since a change failed in them
-// (M23c).
+// runsAgain returns the targets among some that run once more on the mainline, where they passed before (M23c).
 func (q *Queue) runsAgain(of []string) (out []string) {
 	for _, class := range q.check.GetClasses() {
 		for _, t := range class.Targets {

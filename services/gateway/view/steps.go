@@ -149,9 +149,9 @@ func (s *stepStore) forget(f *eventsv1.EvidenceForgotten) {
 	s.generation++
 }
 
-// outdate notes that attempts count no more, as what they passed with may have changed (M23c).
-func (s *stepStore) outdate(passed []*eventsv1.Proof) {
-	for _, p := range passed {
+// outdate notes that attempts up to some count no more (M23c).
+func (s *stepStore) outdate(upTo []*eventsv1.Proof) {
+	for _, p := range upTo {
 		for _, a := range s.attempts[version{p.GetVersion().GetTarget(), p.GetVersion().GetHash()}] {
 			a.forgotten = a.forgotten || a.number <= p.Attempt
 		}
@@ -159,7 +159,7 @@ func (s *stepStore) outdate(passed []*eventsv1.Proof) {
 	s.generation++
 }
 
-// passedBefore returns when a version passed last, in an attempt that counts no more.
+// passedBefore returns the time of the last attempt at a version that passed and counts no more.
 func (s *stepStore) passedBefore(v version) (at time.Time, did bool) {
 	for _, a := range s.attempts[v] {
 		if a.forgotten && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED && (!did || a.finished.After(at)) {

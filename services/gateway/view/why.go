@@ -173,8 +173,8 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 	switch {
 	case len(out) > 0:
 	case len(q.runsAgain(targets)) > 0:
-		again := q.runsAgain(targets)
-		out = append(out, reason("It fails in "+names(targets)+". Before it is rejected, "+names(again)+" "+verb(len(again), "runs", "run")+" once more on the mainline, without this change, where "+verb(len(again), "it", "they")+" passed before.", again))
+		running := q.runsAgain(targets)
+		out = append(out, reason("It fails in "+names(targets)+". Before it is rejected, "+names(running)+" "+verb(len(running), "runs", "run")+" once more on the mainline, without this change, where "+verb(len(running), "it", "they")+" passed before.", running))
 	case q.needsRetry(s.node):
 		out = append(out, reason("It fails in "+names(targets)+", and on the mainline "+verb(len(targets), "it", "they")+" could not be verified. `landfall retry "+id+"` tries again there.", nil))
 	case len(holding(targets, q.check.GetInherited())) > 0:

@@ -366,7 +366,7 @@ func (r *Repository) statuses(ctx context.Context, commit string) (all []status,
 	return all, nil
 }
 
-// branch is what is asked of whatever goes to a branch.
+// branch holds what a branch's protection requires.
 type branch struct {
 	Approvals int64    `json:"required_approvals"`
 	Checked   bool     `json:"enable_status_check"`

@@ -12,7 +12,7 @@ import (
 	"landfall.build/services/hosts"
 )
 
-// payload is what is read of a webhook's body.
+// payload holds the fields that are read of a webhook's body.
 type payload struct {
 	Number int64 `json:"number"`
 	Issue  struct {
