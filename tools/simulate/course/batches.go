@@ -24,8 +24,9 @@ type joint struct {
 	owner map[string]*build
 }
 
-// startBatches runs the batches of a policy that has them, as soon as all their members are prepared. It reports whether one is over at
-// once.
+// startBatches runs the batches of a policy that has them, as soon as all their members are prepared. One whose member is known to
+// fail does not run: those behind that member may have no build. One runs without the members of which all is known already. It reports
+// whether one is over at once.
 func (c *course) startBatches(b policy.Batching) (over bool) {
 	m := c.machines
 	latest := map[string]*build{}
@@ -41,13 +42,24 @@ func (c *course) startBatches(b policy.Batching) (over bool) {
 			continue
 		}
 		j := &joint{batch: batch}
+		green, red := 0, false
 		for _, id := range batch {
+			known := c.known(c.pending[id])
+			red = red || known == evidence.Red
 			if x := latest[id]; x != nil {
 				j.parts = append(j.parts, x)
 				j.cost = max(j.cost, x.of.Step()*int64(len(x.open)))
+			} else if known == evidence.Green {
+				green++
 			}
 		}
-		if len(j.parts) < len(batch) {
+		if red && len(batch) > 1 {
+			b.Failed(batch)
+			c.tick()
+			over = true
+			continue
+		}
+		if len(j.parts) == 0 || len(j.parts)+green < len(batch) {
 			continue
 		}
 		m.joints[key] = true
@@ -59,6 +71,23 @@ func (c *course) startBatches(b policy.Batching) (over bool) {
 		c.result.Builds++
 	}
 	return over
+}
+
+// known is what is known of a pending change's latest build.
+func (c *course) known(p *pending) evidence.State {
+	if p == nil || p.prepared == nil { // Decided, or not built for yet.
+		return evidence.Unknown
+	}
+	known := evidence.Green
+	for _, v := range p.prepared {
+		switch c.state(v) {
+		case evidence.Red:
+			return evidence.Red
+		case evidence.Unknown:
+			known = evidence.Unknown
+		}
+	}
+	return known
 }
 
 // startJoint runs a batch. A worker is lost under it, and it flakes, as a build of its first change does.

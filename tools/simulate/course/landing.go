@@ -25,6 +25,8 @@ type pending struct {
 	// survives is the forecast's probability that it breaks with nothing that had landed when it arrived (M6).
 	survives float64
 	gone     bool
+	// prepared are the versions of its latest build.
+	prepared []*eventsv1.TargetVersion
 	// told are the estimates of when it is decided.
 	told []*eventsv1.Estimate
 	// places has where each of its targets is among them.

@@ -119,9 +119,10 @@ func (c *course) treeOf(b *build, s *eventsv1.BuildScheduled) *eventsv1.BuildPre
 	for _, t := range s.Targets {
 		asked[t.Target] = true
 	}
+	b.of.prepared = slices.DeleteFunc(c.versions(b.of, b.assumed), func(v *eventsv1.TargetVersion) bool { return !asked[v.Target] })
 	return &eventsv1.BuildPrepared{
 		Build: b.id, Change: b.of.ref, Base: c.head, Assumed: assumed, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED,
-		Versions: slices.DeleteFunc(c.versions(b.of, b.assumed), func(v *eventsv1.TargetVersion) bool { return !asked[v.Target] }),
+		Versions: b.of.prepared,
 	}
 }
 
