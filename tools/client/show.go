@@ -148,11 +148,15 @@ func explainCommand() *cobra.Command {
 	return cmd
 }
 
-// writeOverview prints a queue in one line, and why its mainline is red.
+// writeOverview prints a queue in one line, and why its mainline is red, or could not be verified.
 func writeOverview(w io.Writer, q view.Overview) {
 	fmt.Fprintln(w, queueLine(q))
 	for _, f := range q.MainlineFailures {
-		fmt.Fprintf(w, "  red       %s\n", Plain(f.Cause()))
+		label := "red"
+		if f.State != view.StepFailed {
+			label = "unproven"
+		}
+		fmt.Fprintf(w, "  %-9s %s\n", label, Plain(f.Cause()))
 	}
 	if len(q.MainlineFailures) > 0 {
 		fmt.Fprintf(w, "  more      landfall logs --target '%s'\n", Plain(q.MainlineFailures[0].Target))

@@ -172,9 +172,15 @@ func (x *examination) clocks(ctx context.Context, board health.Board) {
 
 // redText says in which targets the mainline of a queue is red, and why.
 func redText(q view.Overview) string {
-	text := "The mainline is red in " + strings.Join(q.MainlineRed, ", ") + "."
+	return "The mainline is red in " + strings.Join(q.MainlineRed, ", ") + "." + causes(q, true)
+}
+
+// causes lists the runs that made targets of the mainline red, or those without a result.
+func causes(q view.Overview, red bool) (text string) {
 	for _, f := range q.MainlineFailures {
-		text += "\n  " + client.Plain(f.Cause())
+		if (f.State == view.StepFailed) == red {
+			text += "\n  " + client.Plain(f.Cause())
+		}
 	}
 	return text
 }
@@ -228,7 +234,7 @@ func (x *examination) running(ctx context.Context) {
 			x.add("mainline_red", q.Queue, redText(q), "")
 		}
 		if n := q.NeedRetry; len(n) > 0 {
-			x.add("retry_needed", q.Queue, "Changes wait until they are retried: "+client.Plain(strings.Join(n, ", "))+".", "See why with landfall explain "+client.Plain(n[0])+", then landfall retry "+client.Plain(n[0])+".")
+			x.add("retry_needed", q.Queue, "Changes wait until they are retried: "+client.Plain(strings.Join(n, ", "))+"."+causes(q, false), "See why with landfall explain "+client.Plain(n[0])+", then landfall retry "+client.Plain(n[0])+".")
 		}
 		for _, m := range q.Models {
 			if m.Trouble != "" {

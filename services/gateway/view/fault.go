@@ -557,7 +557,11 @@ func (q *Queue) unknownBlock(c *change, target string) string {
 		return "whether without your change too is not known while the mainline is red in " + names(red)
 	}
 	if id := c.admission.Change; q.unverifiable(id) {
-		return "on the mainline it could not be verified, and `landfall retry " + id + "` tries again there"
+		said := "on the mainline it could not be verified"
+		if runs := q.fruitless([]string{target}); len(runs) > 0 {
+			said = "whether without your change too is not known, since " + runs[0].version.target + " " + q.onMainlineText(runs[0])
+		}
+		return said + ", and `landfall retry " + id + "` tries again there"
 	}
 	return "whether it does on the mainline too is being verified"
 }

@@ -134,7 +134,8 @@ func (q *Queue) redVersionsOfMainline() (out []version) {
 // maxMainlineFailures is how many red targets of the mainline are shown with why.
 const maxMainlineFailures = 8
 
-// mainlineFailures returns the run that made each of the first red targets of the mainline red, by target.
+// mainlineFailures returns the run that made each of the first red targets of the mainline red, by target, and behind them the last one
+// of targets without a result for which changes need a retry.
 func (q *Queue) mainlineFailures() (out []Step) {
 	red := q.redVersionsOfMainline()
 	slices.SortFunc(red, func(a, b version) int { return cmp.Compare(a.target, b.target) })
@@ -146,6 +147,15 @@ func (q *Queue) mainlineFailures() (out []Step) {
 		s := a.shown()
 		s.Lines = a.lines()
 		out = append(out, s)
+	}
+	var held []string
+	for _, id := range q.needRetry() {
+		held = append(held, q.BlockOf(id).Targets...)
+	}
+	for _, a := range q.fruitless(held) {
+		if len(out) < maxMainlineFailures {
+			out = append(out, a.shown())
+		}
 	}
 	return out
 }

@@ -113,7 +113,7 @@ func TestWhatCouldNotBeVerifiedOnTheMainlineIsSaid(t *testing.T) {
 	b.build("b1", "c", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
 	b.node("c", nil, blocked, 0, "b1", "//x")
 	b.Read(main, func(q *view.Queue) {
-		if s, _ := q.Summary("c"); !strings.Contains(s.Why, "could not be verified. `landfall retry c` tries again there") {
+		if s, _ := q.Summary("c"); !strings.Contains(s.Why, "whether without this change too is not known: //x ran out of time on the mainline at m.") || !strings.HasSuffix(s.Why, "`landfall retry c` runs it there again.") {
 			t.Errorf("%q", s.Why)
 		}
 		if got := q.Overview().NeedRetry; len(got) != 1 || got[0] != "c" {

@@ -286,16 +286,28 @@ type Step struct {
 	OutputTail string `json:"output_tail,omitempty"`
 }
 
-// Cause returns which command of the target failed, and the first decisive line of its output.
+// Cause returns which command of the target did not pass, and why.
 func (s Step) Cause() string {
 	text := s.Target
 	if s.FailedCommand != "" {
 		text += ", step " + s.FailedCommand
 	}
-	if why := cmp.Or(strings.Join(s.Lines[:min(1, len(s.Lines))], ""), s.Message); why != "" {
+	if why := s.why(); why != "" {
 		text += ": " + why
 	}
 	return text
+}
+
+// why returns the first decisive line of the output. Before it comes why the run has no result, if it failed in nothing.
+func (s Step) why() string {
+	line := strings.Join(s.Lines[:min(1, len(s.Lines))], "")
+	if s.State == StepFailed && line != "" {
+		return line
+	}
+	if s.Message != "" && line != "" {
+		return strings.TrimRight(s.Message, ".") + ": " + line
+	}
+	return cmp.Or(line, s.Message)
 }
 
 // Landing is what a change became on the mainline.
@@ -382,7 +394,8 @@ type Overview struct {
 	MainlineRed []string `json:"mainline_red,omitempty"`
 	// RedBeforeQueue are those of MainlineRed that are known to have been red before the queue.
 	RedBeforeQueue []string `json:"red_before_queue,omitempty"`
-	// MainlineFailures lists the last failed run of each of the first 8 targets of MainlineRed, as far as runs are kept.
+	// MainlineFailures lists the last failed run of each of the first 8 targets of MainlineRed, as far as runs are kept, and behind them
+	// the last run of each target that has no result there and keeps one of NeedRetry waiting.
 	MainlineFailures []Step `json:"mainline_failures,omitempty"`
 	// NeedRetry are the first changes that wait until somebody has them retried: they fail where the mainline could not be verified.
 	NeedRetry []string `json:"need_retry,omitempty"`

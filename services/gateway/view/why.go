@@ -176,7 +176,7 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 		running := q.runsAgain(targets)
 		out = append(out, reason("It fails in "+names(targets)+". Before it is rejected, "+names(running)+" "+verb(len(running), "runs", "run")+" once more on the mainline, without this change, where "+verb(len(running), "it", "they")+" passed before.", running))
 	case q.needsRetry(s.node):
-		out = append(out, reason("It fails in "+names(targets)+", and on the mainline "+verb(len(targets), "it", "they")+" could not be verified. `landfall retry "+id+"` tries again there.", nil))
+		out = append(out, reason(q.unverifiedText(id, targets), nil))
 	case len(holding(targets, q.check.GetInherited())) > 0:
 		out = append(out, reason("It fails in "+names(targets)+", and the mainline itself has never been proven green there; that is being verified first.", nil))
 	default:

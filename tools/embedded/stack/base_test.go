@@ -1,0 +1,49 @@
+package stack_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/view"
+)
+
+// TestARunOnTheMainlineThatEndsByItsLimitSaysSo: //f0 has passed on the mainline, and then what its steps ask never answers. A change that
+// fails in it is told what became of the run on the mainline: that it ran out of time, after how long, where, its last lines, and where
+// the rest is.
+func TestARunOnTheMainlineThatEndsByItsLimitSaysSo(t *testing.T) {
+	together(t)
+	r := newRepository(t)
+	hangs := newGate(t)
+	r.write("f0/landfall.yaml", fmt.Sprintf(`targets: [{name: f0, kind: test, sources: ["*.txt"], steps: [{name: check, run: ["sh", "-c", "! grep -rn bug f0 --include=*.txt || exit 1; if %s; then echo connecting to db.example; sleep 60; fi"]}]}]`, hangs.isOpen()))
+	r.commit("a step that asks a service")
+	r.git("push", "-q", "origin", "main")
+	config := configured(t, r, t.TempDir())
+	q := config.Queues[queue]
+	q.Steps.Timeout = 2 * time.Second
+	config.Queues[queue] = q
+	s, c := start(t, config)
+	t.Cleanup(func() { s.Close() })
+	await(t, "all targets of the mainline have passed", func() bool { return len(records[*eventsv1.StepFinished](t, s, events.TopicBuilds)) == folders })
+	hangs.open(t)
+	r.branch("guilty", "f0/guilty.txt", "a bug\n")
+	land(t, c, "guilty", "guilty")
+	v := until(t, c, "guilty", func(v view.Change) bool { return strings.Contains(v.Why, "`landfall retry guilty`") })
+	head := events.ShortID(r.run(r.bare, "git", "rev-parse", "main"))
+	if want := "It fails in //f0, and whether without this change too is not known: //f0 ran out of time on the mainline at " + head + ": Command \"check\" ran longer than its limit of 2s: connecting to db.example. It passed there at "; !strings.HasPrefix(v.Why, want) ||
+		!strings.HasSuffix(v.Why, " UTC. `landfall logs --target '//f0'` prints the output. Once what it needs is back, or its time limit is raised, `landfall retry guilty` runs it there again.") {
+		t.Errorf("it waits for %q", v.Why)
+	}
+	if want := "//f0 fails; whether without your change too is not known, since //f0 ran out of time on the mainline at " + head + ", and `landfall retry guilty` tries again there: f0/guilty.txt:1:a bug"; v.Failure == nil || v.Failure.Sentence != want {
+		t.Errorf("its failure reads %+v, not %q", v.Failure, want)
+	}
+	if text := prints(t, s.URL(), "status"); !strings.Contains(text, "  unproven  //f0, step check: Command \"check\" ran longer than its limit of 2s: connecting to db.example\n  more      landfall logs --target '//f0'\n") {
+		t.Errorf("the queue reads %s", text)
+	}
+	if text := prints(t, s.URL(), "logs", "--target", "//f0"); !strings.HasPrefix(text, "==> //f0, attempt 4: timed_out\nconnecting to db.example\n") {
+		t.Errorf("its output there reads %s", text)
+	}
+}
