@@ -26,10 +26,12 @@ const (
 type Hosts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The claims in force in landfall.hosts, and the next offsets to read of that and of landfall.outcomes.
-	Terms         *JournalTerms  `protobuf:"bytes,1,opt,name=terms,proto3" json:"terms,omitempty"`
-	Next          int64          `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
-	Outcomes      int64          `protobuf:"varint,3,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
-	Changes       []*HostsChange `protobuf:"bytes,4,rep,name=changes,proto3" json:"changes,omitempty"`
+	Terms    *JournalTerms  `protobuf:"bytes,1,opt,name=terms,proto3" json:"terms,omitempty"`
+	Next     int64          `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
+	Outcomes int64          `protobuf:"varint,3,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
+	Changes  []*HostsChange `protobuf:"bytes,4,rep,name=changes,proto3" json:"changes,omitempty"`
+	// By queue the last event of a timeline that was taken, of pull requests that are over and forgotten.
+	Floors        map[string]int64 `protobuf:"bytes,5,rep,name=floors,proto3" json:"floors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -88,6 +90,13 @@ func (x *Hosts) GetOutcomes() int64 {
 func (x *Hosts) GetChanges() []*HostsChange {
 	if x != nil {
 		return x.Changes
+	}
+	return nil
+}
+
+func (x *Hosts) GetFloors() map[string]int64 {
+	if x != nil {
+		return x.Floors
 	}
 	return nil
 }
@@ -167,12 +176,16 @@ var File_snapshots_v1_hosts_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_hosts_proto_rawDesc = "" +
 	"\n" +
-	"\x18snapshots/v1/hosts.proto\x12\x15landfall.snapshots.v1\x1a\x15events/v1/hosts.proto\x1a\x18events/v1/outcomes.proto\x1a\x1asnapshots/v1/journal.proto\"\xb0\x01\n" +
+	"\x18snapshots/v1/hosts.proto\x12\x15landfall.snapshots.v1\x1a\x15events/v1/hosts.proto\x1a\x18events/v1/outcomes.proto\x1a\x1asnapshots/v1/journal.proto\"\xad\x02\n" +
 	"\x05Hosts\x129\n" +
 	"\x05terms\x18\x01 \x01(\v2#.landfall.snapshots.v1.JournalTermsR\x05terms\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\x03R\x04next\x12\x1a\n" +
 	"\boutcomes\x18\x03 \x01(\x03R\boutcomes\x12<\n" +
-	"\achanges\x18\x04 \x03(\v2\".landfall.snapshots.v1.HostsChangeR\achanges\"\xd5\x01\n" +
+	"\achanges\x18\x04 \x03(\v2\".landfall.snapshots.v1.HostsChangeR\achanges\x12@\n" +
+	"\x06floors\x18\x05 \x03(\v2(.landfall.snapshots.v1.Hosts.FloorsEntryR\x06floors\x1a9\n" +
+	"\vFloorsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xd5\x01\n" +
 	"\vHostsChange\x124\n" +
 	"\x04kept\x18\x01 \x01(\v2 .landfall.events.v1.HostedChangeR\x04kept\x12;\n" +
 	"\aoutcome\x18\x02 \x01(\v2!.landfall.events.v1.ChangeOutcomeR\aoutcome\x129\n" +
@@ -191,25 +204,27 @@ func file_snapshots_v1_hosts_proto_rawDescGZIP() []byte {
 	return file_snapshots_v1_hosts_proto_rawDescData
 }
 
-var file_snapshots_v1_hosts_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_snapshots_v1_hosts_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_snapshots_v1_hosts_proto_goTypes = []any{
 	(*Hosts)(nil),            // 0: landfall.snapshots.v1.Hosts
 	(*HostsChange)(nil),      // 1: landfall.snapshots.v1.HostsChange
-	(*JournalTerms)(nil),     // 2: landfall.snapshots.v1.JournalTerms
-	(*v1.HostedChange)(nil),  // 3: landfall.events.v1.HostedChange
-	(*v1.ChangeOutcome)(nil), // 4: landfall.events.v1.ChangeOutcome
+	nil,                      // 2: landfall.snapshots.v1.Hosts.FloorsEntry
+	(*JournalTerms)(nil),     // 3: landfall.snapshots.v1.JournalTerms
+	(*v1.HostedChange)(nil),  // 4: landfall.events.v1.HostedChange
+	(*v1.ChangeOutcome)(nil), // 5: landfall.events.v1.ChangeOutcome
 }
 var file_snapshots_v1_hosts_proto_depIdxs = []int32{
-	2, // 0: landfall.snapshots.v1.Hosts.terms:type_name -> landfall.snapshots.v1.JournalTerms
+	3, // 0: landfall.snapshots.v1.Hosts.terms:type_name -> landfall.snapshots.v1.JournalTerms
 	1, // 1: landfall.snapshots.v1.Hosts.changes:type_name -> landfall.snapshots.v1.HostsChange
-	3, // 2: landfall.snapshots.v1.HostsChange.kept:type_name -> landfall.events.v1.HostedChange
-	4, // 3: landfall.snapshots.v1.HostsChange.outcome:type_name -> landfall.events.v1.ChangeOutcome
-	4, // 4: landfall.snapshots.v1.HostsChange.answer:type_name -> landfall.events.v1.ChangeOutcome
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	2, // 2: landfall.snapshots.v1.Hosts.floors:type_name -> landfall.snapshots.v1.Hosts.FloorsEntry
+	4, // 3: landfall.snapshots.v1.HostsChange.kept:type_name -> landfall.events.v1.HostedChange
+	5, // 4: landfall.snapshots.v1.HostsChange.outcome:type_name -> landfall.events.v1.ChangeOutcome
+	5, // 5: landfall.snapshots.v1.HostsChange.answer:type_name -> landfall.events.v1.ChangeOutcome
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_hosts_proto_init() }
@@ -224,7 +239,7 @@ func file_snapshots_v1_hosts_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_snapshots_v1_hosts_proto_rawDesc), len(file_snapshots_v1_hosts_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

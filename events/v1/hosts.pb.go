@@ -33,9 +33,11 @@ type HostNoticed struct {
 	Queue  string `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
 	Number int64  `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
 	// The kind of event and the id of its delivery, as the host names them.
-	Event         string `protobuf:"bytes,4,opt,name=event,proto3" json:"event,omitempty"`
-	Delivery      string `protobuf:"bytes,5,opt,name=delivery,proto3" json:"delivery,omitempty"`
-	StampUs       int64  `protobuf:"varint,6,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Event    string `protobuf:"bytes,4,opt,name=event,proto3" json:"event,omitempty"`
+	Delivery string `protobuf:"bytes,5,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	StampUs  int64  `protobuf:"varint,6,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	// The commit that a check is of; then number is 0, and the news is of those that wait for it. Empty: of all that wait.
+	Commit        string `protobuf:"bytes,7,opt,name=commit,proto3" json:"commit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -112,6 +114,13 @@ func (x *HostNoticed) GetStampUs() int64 {
 	return 0
 }
 
+func (x *HostNoticed) GetCommit() string {
+	if x != nil {
+		return x.Commit
+	}
+	return ""
+}
+
 // HostedChange is the state of a pull request. It replaces the record before it.
 type HostedChange struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -137,8 +146,13 @@ type HostedChange struct {
 	Comment     int64  `protobuf:"varint,12,opt,name=comment,proto3" json:"comment,omitempty"`
 	CommentHash []byte `protobuf:"bytes,13,opt,name=comment_hash,json=commentHash,proto3" json:"comment_hash,omitempty"`
 	// Nothing more is to be done unless there is news.
-	Over          bool  `protobuf:"varint,14,opt,name=over,proto3" json:"over,omitempty"`
-	StampUs       int64 `protobuf:"varint,15,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Over    bool  `protobuf:"varint,14,opt,name=over,proto3" json:"over,omitempty"`
+	StampUs int64 `protobuf:"varint,15,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	// When the pull request had changed last as it was looked at, by the host's clock, in microseconds; 0 if the record is older than
+	// the field.
+	UpdatedUs int64 `protobuf:"varint,16,opt,name=updated_us,json=updatedUs,proto3" json:"updated_us,omitempty"`
+	// The sequence of the outcome that ended the change and is shown at the host with all that belongs to it; 0 for none.
+	Shown         int64 `protobuf:"varint,17,opt,name=shown,proto3" json:"shown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -278,18 +292,33 @@ func (x *HostedChange) GetStampUs() int64 {
 	return 0
 }
 
+func (x *HostedChange) GetUpdatedUs() int64 {
+	if x != nil {
+		return x.UpdatedUs
+	}
+	return 0
+}
+
+func (x *HostedChange) GetShown() int64 {
+	if x != nil {
+		return x.Shown
+	}
+	return 0
+}
+
 var File_events_v1_hosts_proto protoreflect.FileDescriptor
 
 const file_events_v1_hosts_proto_rawDesc = "" +
 	"\n" +
-	"\x15events/v1/hosts.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\x9c\x01\n" +
+	"\x15events/v1/hosts.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\xb4\x01\n" +
 	"\vHostNoticed\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x16\n" +
 	"\x06number\x18\x03 \x01(\x03R\x06number\x12\x14\n" +
 	"\x05event\x18\x04 \x01(\tR\x05event\x12\x1a\n" +
 	"\bdelivery\x18\x05 \x01(\tR\bdelivery\x12\x19\n" +
-	"\bstamp_us\x18\x06 \x01(\x03R\astampUs\"\x9d\x03\n" +
+	"\bstamp_us\x18\x06 \x01(\x03R\astampUs\x12\x16\n" +
+	"\x06commit\x18\a \x01(\tR\x06commit\"\xd2\x03\n" +
 	"\fHostedChange\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x16\n" +
@@ -307,7 +336,10 @@ const file_events_v1_hosts_proto_rawDesc = "" +
 	"\acomment\x18\f \x01(\x03R\acomment\x12!\n" +
 	"\fcomment_hash\x18\r \x01(\fR\vcommentHash\x12\x12\n" +
 	"\x04over\x18\x0e \x01(\bR\x04over\x12\x19\n" +
-	"\bstamp_us\x18\x0f \x01(\x03R\astampUsB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
+	"\bstamp_us\x18\x0f \x01(\x03R\astampUs\x12\x1d\n" +
+	"\n" +
+	"updated_us\x18\x10 \x01(\x03R\tupdatedUs\x12\x14\n" +
+	"\x05shown\x18\x11 \x01(\x03R\x05shownB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_hosts_proto_rawDescOnce sync.Once

@@ -47,6 +47,8 @@ type Core struct {
 	// next and outcomes are the next offsets of landfall.hosts and landfall.outcomes to read.
 	next, outcomes int64
 	reviews        map[key]*review
+	// floors has the last event of a timeline that was taken by queue: of pull requests that are not in reviews, no event up to it is taken.
+	floors map[string]int64
 
 	live bool  `snapshot:"-"`
 	now  int64 `snapshot:"-"`
@@ -55,8 +57,16 @@ type Core struct {
 	flying int  `snapshot:"-"`
 	// listed and placed have when each queue was listed, and when the gateway was asked about it, in microseconds; 0 for at once.
 	listed, placed map[string]int64 `snapshot:"-"`
-	// listing and placing have the queues for which that is under way. swept has those that were listed since the start.
-	listing, placing, swept map[string]bool `snapshot:"-"`
+	// listing and placing have the queues for which that is under way.
+	listing, placing map[string]bool `snapshot:"-"`
+	// lists has what the hosts last listed, by queue.
+	lists map[string]*list `snapshot:"-"`
+	// agenda holds what is to be taken up, touched the reviews that changed since it was made.
+	agenda  agenda `snapshot:"-"`
+	touched []key  `snapshot:"-"`
+	// asking counts the reviews by queue whose places are of interest; waits has those that wait to be ready.
+	asking map[string]int            `snapshot:"-"`
+	waits  map[string]map[int64]bool `snapshot:"-"`
 	// newest is the time of the newest record of a pull request.
 	newest int64           `snapshot:"-"`
 	todo   []runner.Effect `snapshot:"-"`
@@ -71,8 +81,12 @@ type (
 		Identity              []string
 		Message               proto.Message
 	}
-	// List asks for the open pull requests of a queue's repository, Look for one, Places for the places of the queue's changes.
-	List struct{ Queue string }
+	// List asks for the pull requests of a queue's repository that changed since, or with 0 for all open ones; Look for one; Places for
+	// the places of the queue's changes.
+	List struct {
+		Queue   string
+		SinceUS int64
+	}
 	Look struct {
 		Key    key
 		After  int64
@@ -86,8 +100,8 @@ type (
 type (
 	Results []any
 	Listing struct {
-		Queue string
-		Open  []Listed
+		List  List
+		Pulls []Listed
 		Err   error
 	}
 	Looked struct {
@@ -110,8 +124,9 @@ type (
 )
 
 func newCore(settings map[string]Settings, rules *access.Rules, poll time.Duration) *Core {
-	return &Core{settings: settings, rules: rules, poll: poll, terms: journal.NewTerms(events.TopicHosts), reviews: map[key]*review{},
-		listed: map[string]int64{}, placed: map[string]int64{}, listing: map[string]bool{}, placing: map[string]bool{}, swept: map[string]bool{}}
+	return &Core{settings: settings, rules: rules, poll: poll, terms: journal.NewTerms(events.TopicHosts), reviews: map[key]*review{}, floors: map[string]int64{},
+		listed: map[string]int64{}, placed: map[string]int64{}, listing: map[string]bool{}, placing: map[string]bool{}, lists: map[string]*list{},
+		asking: map[string]int{}, waits: map[string]map[int64]bool{}}
 }
 
 // NeedsOwn implements runner.Core: landfall.hosts is folded up to the claim before anything else.
@@ -132,11 +147,18 @@ func (c *Core) Next(topic string) int64 {
 }
 
 // GoLive implements runner.Core.
-func (c *Core) GoLive(now time.Time) { c.live, c.now = true, now.UnixMicro() }
+func (c *Core) GoLive(now time.Time) {
+	c.live, c.now = true, now.UnixMicro()
+	for k := range c.reviews {
+		c.touch(k)
+	}
+	c.settle()
+}
 
 // Apply implements runner.Core.
 func (c *Core) Apply(in runner.Input) {
 	c.now = in.Now.UnixMicro()
+	defer c.settle()
 	switch {
 	case in.Tick != nil:
 		c.look = c.flying > 0
@@ -165,9 +187,10 @@ func (c *Core) Apply(in runner.Input) {
 func (c *Core) review(k key) *review {
 	r := c.reviews[k]
 	if r == nil {
-		r = &review{kept: &eventsv1.HostedChange{Host: c.settings[k.queue].Host, Queue: k.queue, Number: k.number, Change: ChangeOf(k.number)}}
+		r = &review{kept: &eventsv1.HostedChange{Host: c.settings[k.queue].Host, Queue: k.queue, Number: k.number, Change: ChangeOf(k.number), Handled: c.floors[k.queue]}}
 		c.reviews[k] = r
 	}
+	c.touch(k)
 	return r
 }
 
@@ -180,11 +203,7 @@ func (c *Core) fold(m proto.Message) {
 			c.review(key{m.Queue, m.Number}).noticed = true
 			return
 		}
-		for k, r := range c.reviews {
-			if k.queue == m.Queue && r.state() == waiting {
-				r.noticed = true
-			}
-		}
+		c.noticeCheck(m)
 	case *eventsv1.HostedChange:
 		c.newest = max(c.newest, m.StampUs)
 		k := key{m.Queue, m.Number}
@@ -198,15 +217,19 @@ func (c *Core) fold(m proto.Message) {
 
 // outcome takes an outcome, whoever wrote it.
 func (c *Core) outcome(m *eventsv1.ChangeOutcome) {
-	var number int64
-	if _, err := fmt.Sscanf(m.Change, "pr-%d", &number); err != nil || ChangeOf(number) != m.Change {
+	number, is := numberOf(m.Change)
+	if !is {
 		return
 	}
 	if _, configured := c.settings[m.Queue]; !configured {
 		return
 	}
 	k := key{m.Queue, number}
-	r := c.review(k)
+	r, asked := c.reviews[k]
+	if !asked {
+		return // the host was not asked for it: what somebody asks for there is in the log before what comes of it
+	}
+	c.touch(k)
 	at := &r.outcome
 	if m.Subject != m.Change {
 		at = &r.answer
@@ -214,8 +237,14 @@ func (c *Core) outcome(m *eventsv1.ChangeOutcome) {
 	if *at != nil && (*at).Sequence >= m.Sequence {
 		return // it is written again
 	}
-	if *at = m; c.live {
+	*at = m
+	if now := m.Reason.GetNow(); r.outcome == nil && m.State == "unchanged" && now != "" {
+		// What became of the change came before all that is remembered of the pull request.
+		r.outcome = &eventsv1.ChangeOutcome{Queue: m.Queue, Subject: m.Change, Change: m.Change, Revision: m.Revision, State: now, Head: r.kept.Head}
+	}
+	if c.live {
 		r.endedUS = c.now
+		r.noticed = r.noticed || r.pull == nil
 		c.placed[m.Queue] = 0
 		c.advance(k, r)
 	}
@@ -225,9 +254,9 @@ func (c *Core) outcome(m *eventsv1.ChangeOutcome) {
 func (c *Core) result(result any) {
 	switch o := result.(type) {
 	case Listing:
-		delete(c.listing, o.Queue)
+		delete(c.listing, o.List.Queue)
 		if o.Err != nil {
-			c.log(slog.LevelWarn, "the host cannot be asked for open pull requests; trying again", "queue", o.Queue, "error", o.Err)
+			c.log(slog.LevelWarn, "the host cannot be asked for open pull requests; trying again", "queue", o.List.Queue, "error", o.Err)
 			return
 		}
 		c.sweep(o)
@@ -237,16 +266,16 @@ func (c *Core) result(result any) {
 			c.log(slog.LevelDebug, "the gateway does not show the queue", "queue", o.Queue, "error", o.Err)
 			return
 		}
-		for k, r := range c.reviews {
-			if k.queue != o.Queue {
-				continue
-			}
-			if p, known := o.Places[r.kept.Change]; known {
+		for change, p := range o.Places {
+			number, is := numberOf(change)
+			if r, known := c.reviews[key{o.Queue, number}]; is && known {
 				r.place = &p
+				c.touch(key{o.Queue, number})
 			}
 		}
 	case Looked:
 		r := c.reviews[o.Key]
+		c.touch(o.Key)
 		r.busy, r.lookUS = false, c.now
 		switch {
 		case o.Err == ErrGone:
@@ -274,42 +303,20 @@ func (c *Core) failed(k key, r *review, text string, err error) {
 	c.log(level, text, "queue", k.queue, "number", k.number, "failures", r.failures, "error", access.Clean(err.Error(), 500))
 }
 
-// sweep takes a list of open pull requests: those are looked at of which there is news, and those that are known and no longer in it.
-func (c *Core) sweep(o Listing) {
-	first := !c.swept[o.Queue]
-	c.swept[o.Queue] = true
-	open := map[int64]bool{}
-	// What was changed before there was anything is nobody's request.
-	horizon := cmp.Or(c.newest, c.now) - time.Hour.Microseconds()
-	for _, l := range o.Open {
-		open[l.Number] = true
-		k := key{o.Queue, l.Number}
-		r, known := c.reviews[k]
-		switch {
-		case !known && first && !l.Labelled && l.UpdatedUS < horizon:
-			continue
-		case !known, r.updatedUS != l.UpdatedUS, r.state() == waiting, r.pull == nil && !r.kept.Over:
-			r = c.review(k)
-			r.noticed, r.updatedUS = true, l.UpdatedUS
-		}
-	}
-	for k, r := range c.reviews {
-		if k.queue == o.Queue && !open[k.number] && !r.kept.Over && (r.kept.Head != "" || r.kept.Note != "") {
-			r.noticed = true
-		}
-	}
-}
-
 // reported folds the result of a report.
 func (c *Core) reported(o Reported) {
 	k := o.Report.key
 	r := c.reviews[k]
+	c.touch(k)
 	r.busy = false
 	if o.Done.Status != nil {
 		r.pull.Status, r.statusUS = *o.Done.Status, c.now
 	}
 	if o.Done.Merged != "" {
 		r.noticed = true // the host says whether it is
+		if r.merges++; r.merges > 1 {
+			r.nextUS = c.now + min(lastPause, firstPause<<min(r.merges-2, 10)).Microseconds()
+		}
 	}
 	if o.Done.Unlabel {
 		r.pull.Labelled = false
@@ -345,19 +352,25 @@ func (c *Core) advance(k key, r *review) {
 	handled := t.kept.Handled
 	if t.kept.Handled = r.kept.Handled; proto.Equal(t.kept, r.kept) && (len(t.facts) == 0 || handled == r.kept.Handled) {
 		r.kept.Handled = handled
+		t.kept.Handled = handled
 		if r.isOver(s, c.now) {
-			t.kept.Handled, t.kept.Over = handled, true
+			t.kept.Over = true
+		}
+		r.see(t.kept, s, c.now)
+		if !proto.Equal(t.kept, r.kept) {
 			c.keep(k, r, t.kept)
 		}
 		return
 	}
 	t.kept.Handled = handled
+	r.see(t.kept, s, c.now)
 	c.keep(k, r, t.kept)
 }
 
 // keep has the new state of a pull request written.
 func (c *Core) keep(k key, r *review, next *eventsv1.HostedChange) {
 	r.busy = true
+	c.touch(k)
 	next.StampUs = c.now
 	c.todo = append(c.todo, runner.Append{Queue: k.queue, Subject: next.Change, Message: next, Identity: []string{fmt.Sprint(k.number, c.next, len(c.todo))}})
 }
@@ -376,59 +389,36 @@ func (c *Core) Decide() []runner.Effect {
 
 // tasks returns the questions to the hosts and the gateway that are due.
 func (c *Core) tasks() (tasks []runner.Effect) {
-	room := maxFlying - c.flying
-	asks := map[string]bool{}
-	for k, r := range c.reviews {
-		asks[k.queue] = asks[k.queue] || r.kept.RequestId != "" && !r.kept.Over
-	}
 	for _, queue := range slices.Sorted(maps.Keys(c.settings)) {
 		if at, was := c.listed[queue]; !c.listing[queue] && (!was || c.now-at >= c.poll.Microseconds()) {
-			tasks = append(tasks, List{queue})
+			tasks = append(tasks, List{queue, c.since(queue)})
 		}
-		if asks[queue] && !c.placing[queue] && c.now-c.placed[queue] >= placesEvery.Microseconds() {
+		if c.asking[queue] > 0 && !c.placing[queue] && c.now-c.placed[queue] >= placesEvery.Microseconds() {
 			tasks = append(tasks, Places{queue})
 		}
 	}
-	type task struct {
-		effect runner.Effect
-		final  bool
-		at     int64
-		number int64
-	}
-	var due []task
-	for k, r := range c.reviews {
-		s, configured := c.settings[k.queue]
-		if !configured || r.busy || r.nextUS > c.now {
+	room := maxFlying - c.flying - len(tasks)
+	for _, at := range c.agenda.ready {
+		if room <= 0 {
+			break
+		}
+		k, r := at.key, c.reviews[at.key]
+		if r.mustLook() {
+			tasks = append(tasks, Look{k, r.kept.Handled, r.kept.Head})
+		} else if report := r.report(c.settings[k.queue], c.now); !report.empty() {
+			report.key = k
+			tasks = append(tasks, report)
+		} else {
 			continue
 		}
-		final := r.state().ended()
-		switch {
-		case r.noticed, r.pull == nil && r.kept.Head != "" && !r.kept.Over:
-			due = append(due, task{Look{k, r.kept.Handled, r.kept.Head}, final, r.lookUS, k.number})
-		default:
-			if report := r.report(s, c.now); !report.empty() {
-				report.key = k
-				due = append(due, task{report, final, r.lookUS, k.number})
-			}
-		}
-	}
-	slices.SortFunc(due, func(a, b task) int {
-		if a.final != b.final {
-			if a.final {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number))
-	})
-	for _, t := range due[:max(0, min(len(due), room-len(tasks)))] {
-		tasks = append(tasks, t.effect)
+		room--
 	}
 	return tasks
 }
 
 // Fold implements runner.Core.
 func (c *Core) Fold(done runner.Effect) {
+	defer c.settle()
 	switch e := done.(type) {
 	case Tell, runner.Log, runner.Append:
 		c.todo = c.todo[1:]
@@ -441,11 +431,11 @@ func (c *Core) Fold(done runner.Effect) {
 		c.placing[e.Queue], c.placed[e.Queue] = true, c.now
 		c.flying++
 	case Look:
-		r := c.reviews[e.Key]
+		r := c.review(e.Key)
 		r.busy, r.noticed = true, false
 		c.flying++
 	case Report:
-		c.reviews[e.key].busy = true
+		c.review(e.key).busy = true
 		c.flying++
 	}
 }
@@ -456,12 +446,12 @@ func (c *Core) log(level slog.Level, text string, args ...any) {
 
 // Snapshot implements runner.Core.
 func (c *Core) Snapshot() proto.Message {
-	m := &snapshotv1.Hosts{Terms: c.terms.Snapshot(), Next: c.next, Outcomes: c.outcomes}
+	m := &snapshotv1.Hosts{Terms: c.terms.Snapshot(), Next: c.next, Outcomes: c.outcomes, Floors: c.floors}
 	for _, k := range slices.SortedFunc(maps.Keys(c.reviews), func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.number, b.number))
 	}) {
 		r := c.reviews[k]
-		if r.kept.StampUs == 0 && r.outcome == nil && r.answer == nil && !r.noticed {
+		if r.kept.StampUs == 0 && !r.noticed {
 			continue // nobody has asked for it
 		}
 		m.Changes = append(m.Changes, &snapshotv1.HostsChange{Kept: r.kept, Outcome: r.outcome, Answer: r.answer, Noticed: r.noticed})
@@ -475,6 +465,7 @@ func restore(c *Core, state []byte) (*Core, error) {
 		return nil, err
 	}
 	c.terms, c.next, c.outcomes = journal.RestoreTerms(events.TopicHosts, m.Terms), m.Next, m.Outcomes
+	maps.Copy(c.floors, m.Floors)
 	for _, h := range m.Changes {
 		if h.Kept == nil {
 			continue

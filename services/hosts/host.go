@@ -13,8 +13,9 @@ import (
 type Host interface {
 	// Notice reads a webhook. The error is ErrForged if its signature is not that of the secret, else what is wrong with it.
 	Notice(header http.Header, body, secret []byte) (Notice, error)
-	// Open returns the open pull requests that are to go to the queue's branch.
-	Open(ctx context.Context) ([]Listed, error)
+	// List returns the pull requests that have changed at a time or since, in microseconds; with 0 all that are open. One that changes
+	// meanwhile may be missing; its time is later than that of the newest one in the list.
+	List(ctx context.Context, sinceUS int64) ([]Listed, error)
 	// Look returns a pull request as it is now, with the events of its timeline after one of them, and the status of a commit; if the
 	// commit is "", of its head. The error is ErrGone if there is no such pull request.
 	Look(ctx context.Context, number, after int64, commit string) (Pull, error)
@@ -44,8 +45,9 @@ func StatusName(queue string) string { return "Landfall (" + queue + ")" }
 type Notice struct {
 	// Repository is owner/name.
 	Repository string
-	// Number is the pull request's. 0 stands for all pull requests that wait for a check.
+	// Number is the pull request's. 0 stands for those that wait for a check of a commit.
 	Number int64
+	Commit string
 	// Event and Delivery are the kind of event and the id of its delivery. Event is "" if it is of no interest.
 	Event, Delivery string
 }
@@ -56,7 +58,8 @@ type Listed struct {
 	// UpdatedUS is when anything about it changed, in microseconds.
 	UpdatedUS int64
 	Head      string
-	Labelled  bool
+	// Open reports whether it is open, Fits whether it is to go to the queue's branch.
+	Open, Fits, Labelled bool
 }
 
 // User is somebody at the host.
@@ -115,7 +118,9 @@ type Event struct {
 
 // Pull is a pull request.
 type Pull struct {
-	Number     int64
+	Number int64
+	// UpdatedUS is when it changed last, in microseconds.
+	UpdatedUS  int64
 	Title, URL string
 	Author     User
 	// Head is its newest commit, Ref the ref in the repository that has it.

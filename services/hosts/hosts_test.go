@@ -300,6 +300,7 @@ func TestASnapshotHoldsWhatTheLogSays(t *testing.T) {
 	if got := c.reviews[key{"main", 8}].state(); got != queued || !c.reviews[key{"main", 7}].noticed {
 		t.Errorf("it is %q", got)
 	}
+	c.floors["main"] = 3
 	state, err := proto.Marshal(c.Snapshot())
 	if err != nil {
 		t.Fatal(err)

@@ -138,7 +138,7 @@ func (r *Receiver) write(ctx context.Context, host, queue string, n Notice) erro
 	_, err := r.Log.Append(ctx, events.TopicHosts, events.PartitionOf(queue, r.Log.Partitions()), events.Envelope{
 		ID: events.DeriveID(r.Log.ID(), "notice", host, queue, n.Delivery), Source: receiverSource, Instance: r.Instance, Queue: queue,
 		Subject: ChangeOf(n.Number), Time: now, Term: -1,
-		Message: &eventsv1.HostNoticed{Host: host, Queue: queue, Number: n.Number, Event: n.Event, Delivery: n.Delivery, StampUs: now.UnixMicro()},
+		Message: &eventsv1.HostNoticed{Host: host, Queue: queue, Number: n.Number, Commit: n.Commit, Event: n.Event, Delivery: n.Delivery, StampUs: now.UnixMicro()},
 	})
 	return err
 }

@@ -157,7 +157,11 @@ func (r *review) comment(s Settings, state state) string {
 	var b strings.Builder
 	switch {
 	case state == landed:
-		fmt.Fprintf(&b, "**Landed** as `%s`.", strings.Join(o.Commits, "`, `"))
+		b.WriteString("**Landed**")
+		if len(o.Commits) > 0 {
+			fmt.Fprintf(&b, " as `%s`", strings.Join(o.Commits, "`, `"))
+		}
+		b.WriteString(".")
 		if r.pull.Open && r.pull.Head != k.Head {
 			fmt.Fprintf(&b, " What was pushed after `%s` has not landed; ask again to land it.", short(k.Head))
 		}

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,18 +49,23 @@ type review struct {
 
 	// pull is the pull request as it was last seen; nil if it was not since the start.
 	pull *Pull `snapshot:"-"`
-	// lookUS is when it was seen, updatedUS when it had changed by then, as a list says.
-	lookUS, updatedUS int64 `snapshot:"-"`
+	// lookUS is when it was seen.
+	lookUS int64 `snapshot:"-"`
 	// busy is set while a task is under way, or what came of one is not in the log.
 	busy bool `snapshot:"-"`
 	// failures counts those in a row of the present task; it is not tried before nextUS.
 	failures int   `snapshot:"-"`
 	nextUS   int64 `snapshot:"-"`
+	// merges counts how often the host took it that the pull request is merged.
+	merges int `snapshot:"-"`
 	// place is as of placeUS. endedUS is when the outcome came to be known.
 	place   *Place `snapshot:"-"`
 	endedUS int64  `snapshot:"-"`
 	// statusUS is when the status was set last, cancelUS when a cancellation was written last.
 	statusUS, cancelUS int64 `snapshot:"-"`
+	// at is its place on the agenda, and asks and waits how it was counted.
+	at          slot `snapshot:"-"`
+	asks, waits bool `snapshot:"-"`
 }
 
 // state is the state of a request to land.
@@ -122,6 +128,38 @@ const cancelPause = 10 * time.Second
 
 // ChangeOf returns the id of a pull request's change in its queue.
 func ChangeOf(number int64) string { return fmt.Sprintf("pr-%d", number) }
+
+// numberOf returns the number of the pull request of a change, and reports whether it is one's.
+func numberOf(change string) (number int64, is bool) {
+	text, _ := strings.CutPrefix(change, "pr-")
+	number, err := strconv.ParseInt(text, 10, 64)
+	return number, err == nil && number > 0 && ChangeOf(number) == change
+}
+
+// mustLook reports whether the host is to be asked for it. Of a change that ended before the start, it is not known what the host shows,
+// unless the log says that it was all.
+func (r *review) mustLook() bool {
+	return r.noticed || r.pull == nil && !r.kept.Over && r.state().ended() && !r.isShown()
+}
+
+// isShown reports whether the log says that the host shows how the change ended.
+func (r *review) isShown() bool { return r.kept.Shown > 0 && r.kept.Shown == r.end() }
+
+// end is the place in the log of what ended the change, or refused the request.
+func (r *review) end() int64 { return max(r.outcome.GetSequence(), r.answer.GetSequence()) }
+
+// see notes in a record of somebody's request how far the host was seen, so that the next owner need not look again.
+func (r *review) see(k *eventsv1.HostedChange, s Settings, nowUS int64) {
+	if k.StampUs == 0 || !r.pull.Open {
+		return
+	}
+	if k.UpdatedUs = r.pull.UpdatedUS; r.lookUS-k.UpdatedUs < fresh.Microseconds() {
+		k.UpdatedUs-- // something may have come in the same second, after the look
+	}
+	if state := r.state(); state.ended() && !r.linesAwaited(state, nowUS) && r.report(s, nowUS).empty() {
+		k.Shown = r.end()
+	}
+}
 
 // isOver reports whether nothing more is to be done, and the log does not know it.
 func (r *review) isOver(s Settings, nowUS int64) bool {

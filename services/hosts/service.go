@@ -111,8 +111,8 @@ func (w *worker) perform(ctx context.Context, e runner.Effect) any {
 		}
 	case List:
 		w.begin(func() any {
-			open, err := w.Repositories[e.Queue].Host.Open(w.ctx)
-			return Listing{e.Queue, open, err}
+			pulls, err := w.Repositories[e.Queue].Host.List(w.ctx, e.SinceUS)
+			return Listing{e, pulls, err}
 		})
 	case Look:
 		w.begin(func() any {

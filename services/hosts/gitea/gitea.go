@@ -198,17 +198,23 @@ func pages[T any](ctx context.Context, r *Repository, path string, take func([]T
 	return nil
 }
 
-// Open implements hosts.Host.
-func (r *Repository) Open(ctx context.Context) (open []hosts.Listed, err error) {
-	err = pages(ctx, r, r.repo("/pulls?state=open&sort=recentupdate"), func(list []pull) bool {
+// List implements hosts.Host.
+func (r *Repository) List(ctx context.Context, sinceUS int64) (all []hosts.Listed, err error) {
+	state := "open"
+	if sinceUS > 0 {
+		state = "all"
+	}
+	err = pages(ctx, r, r.repo("/pulls?state=%s&sort=recentupdate", state), func(list []pull) bool {
 		for _, p := range list {
-			if p.Base.Ref == r.Branch {
-				open = append(open, hosts.Listed{Number: p.Number, UpdatedUS: p.Update.UnixMicro(), Head: p.Head.SHA, Labelled: r.labelled(p.Labels)})
+			l := hosts.Listed{Number: p.Number, UpdatedUS: p.Update.UnixMicro(), Head: p.Head.SHA, Open: p.State == "open", Fits: p.Base.Ref == r.Branch, Labelled: r.labelled(p.Labels)}
+			if l.UpdatedUS < sinceUS {
+				return false
 			}
+			all = append(all, l)
 		}
 		return len(list) == pageSize
 	})
-	return open, err
+	return all, err
 }
 
 // Look implements hosts.Host.
@@ -221,7 +227,7 @@ func (r *Repository) Look(ctx context.Context, number, after int64, commit strin
 		return out, err
 	}
 	out = hosts.Pull{
-		Number: p.Number, Title: clip(p.Title, 500), URL: p.Page, Author: p.User.hosts(), Head: p.Head.SHA, Ref: fmt.Sprintf("refs/pull/%d/head", p.Number),
+		Number: p.Number, UpdatedUS: p.Update.UnixMicro(), Title: clip(p.Title, 500), URL: p.Page, Author: p.User.hosts(), Head: p.Head.SHA, Ref: fmt.Sprintf("refs/pull/%d/head", p.Number),
 		Fits: p.Base.Ref == r.Branch, Open: p.State == "open", Merged: p.Merged, Labelled: r.labelled(p.Labels), Last: after,
 	}
 	if err := r.readTimeline(ctx, &out, after); err != nil {

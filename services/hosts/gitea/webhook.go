@@ -27,11 +27,16 @@ type payload struct {
 	Repository struct {
 		FullName string `json:"full_name"`
 	} `json:"repository"`
+	// Context and SHA are of a status.
 	Context string `json:"context"`
+	SHA     string `json:"sha"`
 }
 
-// maxDelivery bounds the id of a delivery, in bytes.
-const maxDelivery = 100
+// maxDelivery bounds the id of a delivery, and maxCommit that of a commit, in bytes.
+const (
+	maxDelivery = 100
+	maxCommit   = 64
+)
 
 // Notice implements hosts.Host.
 func (r *Repository) Notice(header http.Header, body, secret []byte) (hosts.Notice, error) {
@@ -58,8 +63,8 @@ func notice(header http.Header, body, secret []byte) (n hosts.Notice, err error)
 	}
 	event := header.Get("X-Gitea-Event")
 	switch {
-	case event == "status" && !strings.HasPrefix(p.Context, "Landfall ("):
-		n.Event = event
+	case event == "status" && !strings.HasPrefix(p.Context, "Landfall (") && len(p.SHA) <= maxCommit:
+		n.Event, n.Commit = event, p.SHA
 	case strings.HasPrefix(event, "pull_request"):
 		if n.Number = p.Number; n.Number == 0 && p.Pull != nil {
 			n.Number = p.Pull.Number

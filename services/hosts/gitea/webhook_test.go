@@ -37,6 +37,10 @@ func TestAWebhookNamesItsPullRequest(t *testing.T) {
 			t.Errorf("%s %s: %+v, %v", c.event, c.body, n, err)
 		}
 	}
+	body := `{"sha":"a1","context":"ci","repository":{"full_name":"acme/shop"}}`
+	if n, err := notice(signed(body, "s", "status"), []byte(body), []byte("s")); err != nil || n.Commit != "a1" {
+		t.Errorf("a status is of %q, %v", n.Commit, err)
+	}
 }
 
 func TestAForgedWebhookIsRefused(t *testing.T) {

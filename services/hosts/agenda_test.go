@@ -1,0 +1,393 @@
+package hosts
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/events"
+	"landfall.build/events/seedtest"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal"
+	"landfall.build/platform/runner"
+)
+
+// bench drives a core as the runner does, with its own topic in memory, and answers what it asks by functions.
+type bench struct {
+	t    testing.TB
+	core *Core
+	now  time.Time
+	// next is the offset of the next record of the own topic, outcomes that of the other.
+	next, outcomes int64
+	// records are those of pull requests.
+	records []proto.Message
+	facts   []proto.Message
+	looks   []int64
+	lists   []List
+	pulls   map[int64]Pull
+	listed  []Listed
+	// stubborn leaves open what is marked as merged. merges counts reports.
+	stubborn bool
+	merges   int
+}
+
+func newBench(t testing.TB) *bench {
+	b := &bench{t: t, now: time.Unix(1_000_000, 0), pulls: map[int64]Pull{}}
+	b.restart()
+	return b
+}
+
+// restart makes a new core from the log.
+func (b *bench) restart() {
+	b.core = newCore(map[string]Settings{"main": setting}, access.NewRules(configuration.Access{Mode: configuration.AccessRequired}), 30*time.Second)
+	b.next = 0
+	b.apply(&eventsv1.Claim{Service: events.ServiceHosts})
+	for _, m := range b.records {
+		b.apply(m)
+	}
+	b.core.GoLive(b.now)
+}
+
+func (b *bench) apply(m proto.Message) {
+	e := journal.Entry{Offset: b.next, Topic: events.TopicHosts}
+	e.Source, e.Term, e.Message = events.ServiceHosts, 0, m
+	b.next++
+	b.core.Apply(runner.Input{Record: &e, Now: b.now})
+}
+
+func (b *bench) outcome(m *eventsv1.ChangeOutcome) {
+	e := journal.Entry{Offset: b.outcomes, Topic: events.TopicOutcomes}
+	b.outcomes++
+	m.Queue, m.Subject = "main", m.Change
+	m.Sequence = b.outcomes
+	e.Source, e.Term, e.Message = events.ServiceOutcomes, -1, m
+	b.core.Apply(runner.Input{Record: &e, Now: b.now})
+}
+
+// run carries out what the core decides until it decides nothing.
+func (b *bench) run() {
+	b.t.Helper()
+	for range 100_000 {
+		effects := b.core.Decide()
+		if len(effects) == 0 {
+			return
+		}
+		for _, e := range effects {
+			b.core.Fold(e)
+			switch e := e.(type) {
+			case runner.Append:
+				b.records = append(b.records, e.Message)
+				b.apply(e.Message)
+			case Tell:
+				b.facts = append(b.facts, e.Message)
+			case List:
+				b.lists = append(b.lists, e)
+				b.answer(Listing{List: e, Pulls: b.listed})
+			case Look:
+				b.looks = append(b.looks, e.Key.number)
+				p := b.pulls[e.Key.number]
+				p.Events = slices.DeleteFunc(slices.Clone(p.Events), func(event Event) bool { return event.ID <= e.After })
+				p.Last = max(p.Last, e.After)
+				b.answer(Looked{Key: e.Key, Pull: p})
+			case Places:
+				b.answer(Placed{Queue: e.Queue})
+			case Report:
+				p := b.pulls[e.key.number]
+				if e.Status != nil {
+					p.Status = *e.Status
+				}
+				if b.merges++; e.Merged != "" && !b.stubborn {
+					p.Open, p.Merged = false, true
+				}
+				b.pulls[e.key.number] = p
+				b.answer(Reported{Report: e, Done: e, Comment: 100 + e.key.number})
+			}
+		}
+	}
+	b.t.Fatal("it does not come to an end")
+}
+
+func (b *bench) answer(result any) {
+	b.core.Apply(runner.Input{Outcome: Results{result}, Now: b.now})
+}
+
+// pass lets time pass, and runs.
+func (b *bench) pass(d time.Duration) {
+	b.now = b.now.Add(d)
+	b.core.Apply(runner.Input{Tick: &runner.Tick{}, Now: b.now})
+	b.run()
+}
+
+// open adds an open pull request that was changed at a time.
+func (b *bench) open(number int64, updated time.Time, events ...Event) {
+	p := Pull{Number: number, UpdatedUS: updated.UnixMicro(), Head: fmt.Sprint("a", number), Ref: fmt.Sprintf("refs/pull/%d/head", number), Fits: true, Open: true, Events: events}
+	for _, e := range events {
+		p.Last = max(p.Last, e.ID)
+	}
+	b.pulls[number] = p
+	b.list(p)
+}
+
+func (b *bench) list(p Pull) {
+	b.listed = slices.DeleteFunc(b.listed, func(l Listed) bool { return l.Number == p.Number })
+	b.listed = append(b.listed, Listed{Number: p.Number, UpdatedUS: p.UpdatedUS, Head: p.Head, Open: p.Open, Fits: p.Fits})
+}
+
+func TestPullRequestsThatNobodyAsksForAreLookedAtOnceAndForgotten(t *testing.T) {
+	b := newBench(t)
+	for i := range 100 {
+		b.open(int64(i+1), b.now.Add(-48*time.Hour))
+	}
+	b.open(200, b.now.Add(-time.Minute))
+	b.run()
+	for range 5 {
+		b.pass(time.Minute)
+	}
+	if want := []int64{200}; !slices.Equal(b.looks, want) || len(b.lists) != 6 {
+		t.Errorf("looked at are %v in %d lists", b.looks, len(b.lists))
+	}
+	if len(b.core.reviews) != 0 || len(b.records) != 0 {
+		t.Errorf("%d are remembered, %d written", len(b.core.reviews), len(b.records))
+	}
+	if b.lists[0].SinceUS != 0 || b.lists[1].SinceUS != b.now.Add(-6*time.Minute).UnixMicro() {
+		t.Errorf("lists are %v", b.lists)
+	}
+	b.pass(fullEvery)
+	if last := b.lists[len(b.lists)-1]; last.SinceUS != 0 {
+		t.Errorf("after an hour it lists %v", last)
+	}
+}
+
+// TestAStartLooksOnlyAtWhatChanged: of a thousand changes in the queue as many are looked at as a list allows, and those that changed.
+func TestAStartLooksOnlyAtWhatChanged(t *testing.T) {
+	b := newBench(t)
+	for i := range int64(1000) {
+		b.open(i+1, b.now.Add(-time.Minute), Event{ID: 5000 + i, Kind: Labelled, Permission: WritePermission, By: User{ID: 3, Login: "ada"}})
+	}
+	b.run()
+	if len(b.facts) != 1000 {
+		t.Fatalf("%d are asked for", len(b.facts))
+	}
+	for _, m := range b.facts {
+		r := m.(*eventsv1.LandRequest)
+		b.outcome(&eventsv1.ChangeOutcome{Change: r.Change, State: "admitted", Revision: 1, RequestId: r.RequestId, Head: r.Entries[0].Commit})
+		b.run()
+	}
+	p := b.pulls[77]
+	p.UpdatedUS = b.now.Add(10 * time.Second).UnixMicro()
+	b.pulls[77] = p
+	b.list(p)
+	gone := b.pulls[78]
+	gone.Open = false
+	b.pulls[78] = gone
+	b.listed = slices.DeleteFunc(b.listed, func(l Listed) bool { return l.Number == 78 })
+	b.looks, b.facts = nil, nil
+	b.now = b.now.Add(time.Minute)
+	b.restart()
+	for _, r := range b.core.reviews {
+		b.outcome(&eventsv1.ChangeOutcome{Change: r.kept.Change, State: "admitted", Revision: 1, RequestId: r.kept.RequestId, Head: r.kept.Head})
+		r.noticed = false // outcomes are folded before the first record of the host
+	}
+	for k := range b.core.reviews {
+		b.core.touch(k)
+	}
+	b.run()
+	if len(b.looks) > refreshes+2 || !slices.Contains(b.looks, 77) || !slices.Contains(b.looks, 78) {
+		t.Errorf("%d are looked at: %v", len(b.looks), b.looks)
+	}
+	if len(b.facts) != 1 || b.facts[0].(*eventsv1.ChangeCancelled).Change != "pr-78" {
+		t.Errorf("facts are %v", b.facts)
+	}
+}
+
+// TestWhatIsOverIsForgottenAndAsksNoMore: one that is opened again after it was forgotten does not ask by its old events.
+func TestWhatIsOverIsForgottenAndAsksNoMore(t *testing.T) {
+	b := newBench(t)
+	land := Event{ID: 10, Kind: Commented, Text: "/landfall land", Permission: WritePermission, By: User{ID: 3, Login: "ada"}}
+	b.open(7, b.now.Add(-time.Minute), land)
+	b.run()
+	b.outcome(&eventsv1.ChangeOutcome{Change: "pr-7", State: "cancelled", Revision: 1, RequestId: "forge/7/10", Head: "a7"})
+	b.run()
+	p := b.pulls[7]
+	p.Open = false
+	b.pulls[7] = p
+	b.listed = nil
+	b.pass(2 * fullEvery)
+	if r := b.core.reviews[key{"main", 7}]; r == nil || !r.kept.Over {
+		t.Fatalf("it is %+v", r)
+	}
+	b.pass(keptFor + time.Minute)
+	if len(b.core.reviews) != 0 || b.core.floors["main"] != 10 {
+		t.Fatalf("remembered are %d, the floor is %v", len(b.core.reviews), b.core.floors)
+	}
+	b.facts = nil
+	b.open(7, b.now, land)
+	b.pass(time.Minute)
+	if len(b.facts) != 0 {
+		t.Fatalf("it asks again: %v", b.facts)
+	}
+	b.open(7, b.now, land, Event{ID: 20, Kind: Commented, Text: "/landfall land", Permission: WritePermission, By: User{ID: 3, Login: "ada"}})
+	b.pass(time.Minute)
+	if len(b.facts) != 1 || b.facts[0].(*eventsv1.LandRequest).RequestId != "forge/7/20" {
+		t.Errorf("facts are %v", b.facts)
+	}
+	// The change is known to the queue, which says so: the host is told.
+	b.outcomes++
+	e := journal.Entry{Offset: b.outcomes, Topic: events.TopicOutcomes}
+	e.Message = &eventsv1.ChangeOutcome{Queue: "main", Subject: "-request/0/1", Change: "pr-7", State: "unchanged", Revision: 1, RequestId: "forge/7/20", Sequence: 900, Reason: &eventsv1.OutcomeReason{Now: "cancelled"}}
+	b.core.Apply(runner.Input{Record: &e, Now: b.now})
+	b.run()
+	if got := b.pulls[7].Status; got.State != StatusError {
+		t.Errorf("the status is %+v", got)
+	}
+}
+
+func TestAHostThatDoesNotCloseWhatIsMergedIsAskedMoreRarely(t *testing.T) {
+	b := newBench(t)
+	b.stubborn = true
+	b.open(7, b.now.Add(-time.Minute), Event{ID: 10, Kind: Commented, Text: "/landfall land", Permission: WritePermission, By: User{ID: 3, Login: "ada"}})
+	b.run()
+	b.outcome(&eventsv1.ChangeOutcome{Change: "pr-7", State: "landed", Commits: []string{"c"}, Revision: 1, RequestId: "forge/7/10", Head: "a7"})
+	for range 600 {
+		b.pass(time.Second)
+	}
+	if b.merges < 5 || b.merges > 20 {
+		t.Errorf("it is reported %d times in ten minutes", b.merges)
+	}
+}
+
+// dueOf is the simple twin of the agenda: it walks all reviews.
+func dueOf(c *Core) (due []key) {
+	for k, r := range c.reviews {
+		if r.busy || r.nextUS > c.now {
+			continue
+		}
+		if r.mustLook() || !r.report(c.settings[k.queue], c.now).empty() {
+			due = append(due, k)
+		}
+	}
+	slices.SortFunc(due, func(a, b key) int { return int(a.number - b.number) })
+	return due
+}
+
+func TestTheAgendaHoldsWhatAWalkFinds(t *testing.T) {
+	r := seedtest.Random(t)
+	b := newBench(t)
+	for i := range int64(30) {
+		b.open(i+1, b.now.Add(-time.Duration(r.IntN(100))*time.Minute))
+	}
+	event := int64(0)
+	compare := func() {
+		t.Helper()
+		var got []key
+		for _, s := range b.core.agenda.ready {
+			got = append(got, s.key)
+		}
+		slices.SortFunc(got, func(a, b key) int { return int(a.number - b.number) })
+		if want := dueOf(b.core); !slices.Equal(got, want) {
+			t.Fatalf("the agenda has %v, a walk finds %v", got, want)
+		}
+		asking, waits := 0, 0
+		for _, r := range b.core.reviews {
+			if r.kept.RequestId != "" && !r.kept.Over && !r.isShown() {
+				asking++
+			}
+			if r.state() == waiting {
+				waits++
+			}
+		}
+		if asking != b.core.asking["main"] || waits != len(b.core.waits["main"]) {
+			t.Fatalf("%d ask and %d wait, and are counted as %d and %d", asking, waits, b.core.asking["main"], len(b.core.waits["main"]))
+		}
+	}
+	states := []string{"admitted", "testing", "held", "rejected", "landed", "cancelled", "ejected"}
+	for range 4000 {
+		number := int64(r.IntN(30) + 1)
+		p := b.pulls[number]
+		k := key{"main", number}
+		switch r.IntN(9) {
+		case 0:
+			event++
+			p.Events = append(p.Events, Event{ID: event, Kind: Commented, By: User{ID: 3, Login: "ada"}, Permission: Permission(r.IntN(4)),
+				Text: "/landfall " + []string{"land", "cancel", "retry", "hold", "release", "explain"}[r.IntN(6)]})
+			p.Last, p.UpdatedUS = event, b.now.UnixMicro()
+			b.pulls[number] = p
+			if b.list(p); r.IntN(2) == 0 {
+				b.apply(&eventsv1.HostNoticed{Queue: "main", Number: number})
+			}
+		case 1:
+			p.Open, p.UpdatedUS = r.IntN(3) > 0, b.now.UnixMicro()
+			b.pulls[number] = p
+			b.list(p)
+		case 2:
+			p.Head, p.UpdatedUS = fmt.Sprint("h", r.IntN(5)), b.now.UnixMicro()
+			b.pulls[number] = p
+			b.list(p)
+		case 3:
+			p.Missing = []string{"an approval"}[:r.IntN(2)]
+			b.pulls[number] = p
+			b.apply(&eventsv1.HostNoticed{Queue: "main", Commit: p.Head})
+		case 4, 5:
+			if review := b.core.reviews[k]; review != nil && review.kept.RequestId != "" {
+				b.outcome(&eventsv1.ChangeOutcome{Change: ChangeOf(number), State: states[r.IntN(len(states))], Revision: 1, RequestId: review.kept.RequestId, Head: review.kept.Head, Commits: []string{"c"}})
+			}
+		case 6:
+			b.answer(Placed{Queue: "main", Places: map[string]Place{ChangeOf(number): {Position: r.IntN(9), State: states[r.IntN(len(states))]}}})
+			b.core.flying++ // the answer is one to no question
+		case 7:
+			if effects := b.core.Decide(); len(effects) > 0 {
+				if look, is := effects[len(effects)-1].(Look); is {
+					b.core.Fold(look)
+					b.answer(Looked{Key: look.Key, Err: fmt.Errorf("away")})
+				}
+			}
+		default:
+			b.pass(time.Duration(r.IntN(40)) * time.Second)
+		}
+		if compare(); r.IntN(3) == 0 {
+			b.run()
+			compare()
+		}
+	}
+	if len(b.records) < 100 {
+		t.Errorf("only %d records", len(b.records))
+	}
+}
+
+// BenchmarkTick measures a look at what is due among ten thousand open pull requests in the queue, and the fold of a record.
+func BenchmarkTick(b *testing.B) {
+	w := newBench(b)
+	for i := range int64(10_000) {
+		w.records = append(w.records, &eventsv1.HostedChange{Host: "forge", Queue: "main", Number: i + 1, Change: ChangeOf(i + 1), Head: "a", RequestId: fmt.Sprint("r", i), StampUs: 1, Asker: &eventsv1.Actor{Name: "ada"}})
+	}
+	w.restart()
+	for i := range int64(10_000) {
+		w.outcome(&eventsv1.ChangeOutcome{Change: ChangeOf(i + 1), State: "admitted", RequestId: fmt.Sprint("r", i), Revision: 1})
+	}
+	for k, r := range w.core.reviews {
+		r.noticed, r.pull = false, &Pull{Number: k.number, Open: true, Fits: true, Head: "a"}
+		r.pull.Status = r.status(setting, queued, w.core.now)
+		w.core.touch(k)
+	}
+	w.run()
+	numbers := slices.Collect(maps.Keys(w.core.reviews))
+	b.Run("nothing due", func(b *testing.B) {
+		for range b.N {
+			w.core.Apply(runner.Input{Tick: &runner.Tick{}, Now: w.now})
+			w.core.Decide()
+		}
+	})
+	b.Run("a webhook", func(b *testing.B) {
+		for range b.N {
+			w.apply(&eventsv1.HostNoticed{Queue: "main", Number: numbers[rand.IntN(len(numbers))].number})
+			w.core.Decide()
+		}
+	})
+}
