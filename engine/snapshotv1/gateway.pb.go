@@ -490,6 +490,8 @@ type GatewayView struct {
 	Survey *v1.Survey `protobuf:"bytes,26,opt,name=survey,proto3" json:"survey,omitempty"`
 	// The mainline was surveyed again, with another reading.
 	SurveyedAgain bool `protobuf:"varint,27,opt,name=surveyed_again,json=surveyedAgain,proto3" json:"surveyed_again,omitempty"`
+	// The last attempt at each version that counts no more because of a refusal (Refused.base_outdated), oldest first.
+	Outdated      []*v1.Proof `protobuf:"bytes,28,rep,name=outdated,proto3" json:"outdated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -711,6 +713,13 @@ func (x *GatewayView) GetSurveyedAgain() bool {
 		return x.SurveyedAgain
 	}
 	return false
+}
+
+func (x *GatewayView) GetOutdated() []*v1.Proof {
+	if x != nil {
+		return x.Outdated
+	}
+	return nil
 }
 
 // GatewayPush is a commit that was pushed past the queue.
@@ -2374,7 +2383,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\bdelivery\x18\x02 \x01(\tR\bdelivery\x12<\n" +
 	"\arefused\x18\x03 \x01(\v2\".landfall.events.v1.RequestRefusedR\arefused\x129\n" +
 	"\badmitted\x18\x04 \x01(\v2\x1d.landfall.events.v1.AdmissionR\badmitted\x12\x16\n" +
-	"\x06change\x18\x05 \x01(\tR\x06change\"\xb9\v\n" +
+	"\x06change\x18\x05 \x01(\tR\x06change\"\xf0\v\n" +
 	"\vGatewayView\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x125\n" +
 	"\x06lineup\x18\x02 \x01(\v2\x1d.landfall.snapshots.v1.LineupR\x06lineup\x12\x1a\n" +
@@ -2403,7 +2412,8 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\x06choice\x18\x18 \x01(\v2\x1c.landfall.snapshots.v1.StepsR\x06choice\x12:\n" +
 	"\x06pushes\x18\x19 \x03(\v2\".landfall.snapshots.v1.GatewayPushR\x06pushes\x122\n" +
 	"\x06survey\x18\x1a \x01(\v2\x1a.landfall.events.v1.SurveyR\x06survey\x12%\n" +
-	"\x0esurveyed_again\x18\x1b \x01(\bR\rsurveyedAgain\"\xa9\x01\n" +
+	"\x0esurveyed_again\x18\x1b \x01(\bR\rsurveyedAgain\x125\n" +
+	"\boutdated\x18\x1c \x03(\v2\x19.landfall.events.v1.ProofR\boutdated\"\xa9\x01\n" +
 	"\vGatewayPush\x12\x16\n" +
 	"\x06commit\x18\x01 \x01(\tR\x06commit\x12\x16\n" +
 	"\x06author\x18\x02 \x01(\tR\x06author\x12\x14\n" +
@@ -2604,13 +2614,14 @@ var file_snapshots_v1_gateway_proto_goTypes = []any{
 	(*v1.TargetQuarantined)(nil),   // 38: landfall.events.v1.TargetQuarantined
 	(*Steps)(nil),                  // 39: landfall.snapshots.v1.Steps
 	(*v1.Survey)(nil),              // 40: landfall.events.v1.Survey
-	(*v1.Uncovered)(nil),           // 41: landfall.events.v1.Uncovered
-	(*v1.ChangeLanded)(nil),        // 42: landfall.events.v1.ChangeLanded
-	(*v1.Reason)(nil),              // 43: landfall.events.v1.Reason
-	(*v1.QueueSettings)(nil),       // 44: landfall.events.v1.QueueSettings
-	(*v1.Mainline)(nil),            // 45: landfall.events.v1.Mainline
-	(*v1.BuildScheduled)(nil),      // 46: landfall.events.v1.BuildScheduled
-	(*v1.BuildPrepared)(nil),       // 47: landfall.events.v1.BuildPrepared
+	(*v1.Proof)(nil),               // 41: landfall.events.v1.Proof
+	(*v1.Uncovered)(nil),           // 42: landfall.events.v1.Uncovered
+	(*v1.ChangeLanded)(nil),        // 43: landfall.events.v1.ChangeLanded
+	(*v1.Reason)(nil),              // 44: landfall.events.v1.Reason
+	(*v1.QueueSettings)(nil),       // 45: landfall.events.v1.QueueSettings
+	(*v1.Mainline)(nil),            // 46: landfall.events.v1.Mainline
+	(*v1.BuildScheduled)(nil),      // 47: landfall.events.v1.BuildScheduled
+	(*v1.BuildPrepared)(nil),       // 48: landfall.events.v1.BuildPrepared
 }
 var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	1,  // 0: landfall.snapshots.v1.GatewayPartition.topics:type_name -> landfall.snapshots.v1.GatewayTopic
@@ -2643,38 +2654,39 @@ var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	39, // 27: landfall.snapshots.v1.GatewayView.choice:type_name -> landfall.snapshots.v1.Steps
 	7,  // 28: landfall.snapshots.v1.GatewayView.pushes:type_name -> landfall.snapshots.v1.GatewayPush
 	40, // 29: landfall.snapshots.v1.GatewayView.survey:type_name -> landfall.events.v1.Survey
-	28, // 30: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
-	10, // 31: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
-	12, // 32: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
-	13, // 33: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
-	14, // 34: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
-	15, // 35: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
-	41, // 36: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
-	10, // 37: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
-	10, // 38: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
-	42, // 39: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
-	10, // 40: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
-	43, // 41: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
-	9,  // 42: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	15, // 43: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
-	9,  // 44: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	20, // 45: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
-	21, // 46: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
-	21, // 47: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
-	18, // 48: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
-	44, // 49: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
-	45, // 50: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
-	9,  // 51: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	23, // 52: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
-	24, // 53: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
-	9,  // 54: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	46, // 55: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
-	47, // 56: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
-	57, // [57:57] is the sub-list for method output_type
-	57, // [57:57] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	41, // 30: landfall.snapshots.v1.GatewayView.outdated:type_name -> landfall.events.v1.Proof
+	28, // 31: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
+	10, // 32: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
+	12, // 33: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
+	13, // 34: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
+	14, // 35: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
+	15, // 36: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
+	42, // 37: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
+	10, // 38: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
+	10, // 39: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
+	43, // 40: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
+	10, // 41: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
+	44, // 42: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
+	9,  // 43: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	15, // 44: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
+	9,  // 45: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	20, // 46: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
+	21, // 47: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
+	21, // 48: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
+	18, // 49: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
+	45, // 50: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
+	46, // 51: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
+	9,  // 52: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	23, // 53: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
+	24, // 54: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
+	9,  // 55: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	47, // 56: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
+	48, // 57: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
+	58, // [58:58] is the sub-list for method output_type
+	58, // [58:58] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_gateway_proto_init() }

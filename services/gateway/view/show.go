@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -280,7 +281,14 @@ func (c *change) shownTimeline() []Event {
 	for i := range c.ownEvents() {
 		out[i].Earlier = true
 	}
-	slices.SortStableFunc(out, func(a, b Event) int { return a.At.Compare(b.At) })
+	// A decision and its answer may have one time; they stand in different topics, of which either may be read first.
+	decided := func(e Event) int {
+		if e.Kind == "decided" {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(out, func(a, b Event) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(decided(a), decided(b))) })
 	return out
 }
 

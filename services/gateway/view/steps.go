@@ -11,6 +11,9 @@ import (
 
 type version struct{ target, hash string }
 
+// maxOutdated bounds how many versions are kept whose attempts count no more.
+const maxOutdated = 1024
+
 // attempt is one finished run of a step.
 type attempt struct {
 	version version
@@ -41,12 +44,16 @@ type stepStore struct {
 	order []*attempt
 	tails []*attempt
 	bytes int
+	// outdated has the last attempt at a version that counts no more (M23c); outdatedOrder has the versions, oldest first. They are kept, as
+	// refusals and attempts stand in different topics, and either may be read first.
+	outdated      map[version]uint32
+	outdatedOrder []version
 	// generation rises with everything that could change what is known of a version; it is never 0.
 	generation uint64 `snapshot:"-"`
 }
 
 func newStepStore(limits Limits) stepStore {
-	return stepStore{limits: limits, attempts: map[version][]*attempt{}, leases: map[version]*eventsv1.StepLeased{}, generation: 1}
+	return stepStore{limits: limits, attempts: map[version][]*attempt{}, leases: map[version]*eventsv1.StepLeased{}, outdated: map[version]uint32{}, generation: 1}
 }
 
 // lease keeps who runs a step; a lease of a group is kept for each of its versions.
@@ -97,6 +104,7 @@ func (s *stepStore) finish(f *eventsv1.StepFinished) bool {
 }
 
 func (s *stepStore) add(a *attempt) {
+	a.forgotten = a.forgotten || a.number <= s.outdated[a.version]
 	s.attempts[a.version] = append(s.attempts[a.version], a)
 	s.order = append(s.order, a)
 	if len(a.tail) > 0 {
@@ -152,11 +160,27 @@ func (s *stepStore) forget(f *eventsv1.EvidenceForgotten) {
 // outdate notes that attempts up to some count no more (M23c).
 func (s *stepStore) outdate(upTo []*eventsv1.Proof) {
 	for _, p := range upTo {
-		for _, a := range s.attempts[version{p.GetVersion().GetTarget(), p.GetVersion().GetHash()}] {
+		v := version{p.GetVersion().GetTarget(), p.GetVersion().GetHash()}
+		for _, a := range s.attempts[v] {
 			a.forgotten = a.forgotten || a.number <= p.Attempt
 		}
+		if _, had := s.outdated[v]; !had {
+			s.outdatedOrder = append(s.outdatedOrder, v)
+		}
+		s.outdated[v] = max(s.outdated[v], p.Attempt)
+	}
+	for len(s.outdatedOrder) > maxOutdated {
+		delete(s.outdated, s.outdatedOrder[0])
+		s.outdatedOrder = s.outdatedOrder[1:]
 	}
 	s.generation++
+}
+
+func (s *stepStore) outdatedSnapshot() (out []*eventsv1.Proof) {
+	for _, v := range s.outdatedOrder {
+		out = append(out, &eventsv1.Proof{Version: &eventsv1.TargetVersion{Target: v.target, Hash: v.hash}, Attempt: s.outdated[v]})
+	}
+	return out
 }
 
 // passedBefore returns the time of the last attempt at a version that passed and counts no more.

@@ -2,6 +2,8 @@ package stack_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/gateway/view"
+	"landfall.build/tools/embedded/stack"
 )
 
 // TestARunOnTheMainlineThatEndsByItsLimitSaysSo: //f0 has passed on the mainline, and then what its steps ask never answers. A change that
@@ -45,5 +48,65 @@ func TestARunOnTheMainlineThatEndsByItsLimitSaysSo(t *testing.T) {
 	}
 	if text := prints(t, s.URL(), "logs", "--target", "//f0"); !strings.HasPrefix(text, "==> //f0, attempt 4: timed_out\nconnecting to db.example\n") {
 		t.Errorf("its output there reads %s", text)
+	}
+}
+
+// TestAKillChangesNothingOfWhatIsTold: of a change that waits because the mainline has become red, and of one that was rejected after the
+// mainline had passed once more, the same is told after a kill, whether the gateway begins with a snapshot or with the log alone.
+func TestAKillChangesNothingOfWhatIsTold(t *testing.T) {
+	together(t)
+	r := newRepository(t)
+	breaks := newGate(t)
+	r.write("f0/landfall.yaml", fmt.Sprintf(`targets: [{name: f0, kind: test, sources: ["*.txt"], steps: [{name: check, run: ["sh", "-c", "if %s; then echo the service is away; exit 1; fi; ! grep -rn bug f0 --include=*.txt"]}]}]`, breaks.isOpen()))
+	r.commit("a step that needs a service")
+	r.git("push", "-q", "origin", "main")
+	config := configured(t, r, t.TempDir())
+	config.Snapshots.After, config.Snapshots.Every = 10, time.Second
+	s, c := start(t, config)
+	t.Cleanup(func() { s.Close() })
+	await(t, "all targets of the mainline have passed", func() bool { return len(records[*eventsv1.StepFinished](t, s, events.TopicBuilds)) == folders })
+	r.branch("guilty", "f0/guilty.txt", "a bug\n")
+	land(t, c, "guilty", "guilty")
+	expect(t, c, "guilty", "rejected")
+	breaks.open(t)
+	r.branch("innocent", "f0/b.txt", "fine\n")
+	land(t, c, "innocent", "innocent")
+	until(t, c, "innocent", func(v view.Change) bool {
+		return strings.Contains(v.Why, "it passed there at ") && strings.Contains(v.Failure.Sentence, "the service is away")
+	})
+	await(t, "the gateway has kept a snapshot", func() bool {
+		found, err := filepath.Glob(filepath.Join(config.Data, "snapshots", "gateway-*.snapshot"))
+		return err == nil && len(found) > 0
+	})
+	told := func(s *stack.Stack) string {
+		text := ""
+		for _, change := range []string{"innocent", "guilty"} {
+			text += prints(t, s.URL(), "explain", change, "--json") + prints(t, s.URL(), "status", change, "--json")
+		}
+		return text + prints(t, s.URL(), "status", "--json") + prints(t, s.URL(), "logs")
+	}
+	before := told(s)
+	image := t.TempDir() // what a kill leaves
+	if err := os.CopyFS(image, os.DirFS(config.Data)); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	for _, snapshots := range []bool{true, false} {
+		again := *config
+		again.Data = filepath.Join(t.TempDir(), "data")
+		if err := os.CopyFS(again.Data, os.DirFS(image)); err != nil {
+			t.Fatal(err)
+		}
+		if !snapshots {
+			if err := os.RemoveAll(filepath.Join(again.Data, "snapshots")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, c := start(t, &again)
+		until(t, c, "innocent", func(v view.Change) bool { return strings.Contains(v.Why, "`landfall retry innocent`") })
+		if after := told(s); after != before {
+			t.Errorf("with snapshots %t it is told otherwise:\n%s\nbefore:\n%s", snapshots, after, before)
+		}
+		s.Close()
 	}
 }

@@ -140,7 +140,11 @@ func (s *Story) Next() (out []journal.Entry) {
 		if r.IntN(2) == 0 {
 			break
 		}
-		put(events.TopicChanges, &eventsv1.Refused{Change: d.ref(), Decision: "d" + d.id, Base: s.commit(), Message: "A version is not proven.", Missing: []*eventsv1.TargetVersion{{Target: "//missing"}}, StampUs: s.now})
+		refused := &eventsv1.Refused{Change: d.ref(), Decision: "d" + d.id, Base: s.commit(), Message: "A version is not proven.", Missing: []*eventsv1.TargetVersion{{Target: "//missing"}}, StampUs: s.now}
+		for _, v := range s.someVersions(d) {
+			refused.BaseOutdated = append(refused.BaseOutdated, &eventsv1.Proof{Version: v, Attempt: 1 + r.Uint32N(3)})
+		}
+		put(events.TopicChanges, refused)
 	case kind == 8:
 		put(events.TopicBuilds, &eventsv1.EvidenceForgotten{Versions: s.someVersions(d)})
 	case kind == 9:
