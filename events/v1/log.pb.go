@@ -596,6 +596,100 @@ func (x *DeadLetter) GetAdvice() string {
 	return ""
 }
 
+// DeadLetterSent says that the land request of a dead letter was published again.
+type DeadLetterSent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the record of the dead letter is.
+	Topic         string `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Partition     int32  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	Offset        int64  `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
+	Who           string `protobuf:"bytes,4,opt,name=who,proto3" json:"who,omitempty"`
+	Why           string `protobuf:"bytes,5,opt,name=why,proto3" json:"why,omitempty"`
+	StampUs       int64  `protobuf:"varint,6,opt,name=stamp_us,json=stampUs,proto3" json:"stamp_us,omitempty"`
+	Actor         *Actor `protobuf:"bytes,7,opt,name=actor,proto3" json:"actor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadLetterSent) Reset() {
+	*x = DeadLetterSent{}
+	mi := &file_events_v1_log_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadLetterSent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadLetterSent) ProtoMessage() {}
+
+func (x *DeadLetterSent) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_log_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadLetterSent.ProtoReflect.Descriptor instead.
+func (*DeadLetterSent) Descriptor() ([]byte, []int) {
+	return file_events_v1_log_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *DeadLetterSent) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *DeadLetterSent) GetPartition() int32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *DeadLetterSent) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *DeadLetterSent) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+func (x *DeadLetterSent) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *DeadLetterSent) GetStampUs() int64 {
+	if x != nil {
+		return x.StampUs
+	}
+	return 0
+}
+
+func (x *DeadLetterSent) GetActor() *Actor {
+	if x != nil {
+		return x.Actor
+	}
+	return nil
+}
+
 // RecordHeader is a header of a Kafka record.
 type RecordHeader struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -607,7 +701,7 @@ type RecordHeader struct {
 
 func (x *RecordHeader) Reset() {
 	*x = RecordHeader{}
-	mi := &file_events_v1_log_proto_msgTypes[7]
+	mi := &file_events_v1_log_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -619,7 +713,7 @@ func (x *RecordHeader) String() string {
 func (*RecordHeader) ProtoMessage() {}
 
 func (x *RecordHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_log_proto_msgTypes[7]
+	mi := &file_events_v1_log_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -632,7 +726,7 @@ func (x *RecordHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordHeader.ProtoReflect.Descriptor instead.
 func (*RecordHeader) Descriptor() ([]byte, []int) {
-	return file_events_v1_log_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_log_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RecordHeader) GetKey() string {
@@ -705,7 +799,15 @@ const file_events_v1_log_proto_rawDesc = "" +
 	"request_id\x18\v \x01(\tR\trequestId\x12\x10\n" +
 	"\x03key\x18\f \x01(\fR\x03key\x12:\n" +
 	"\aheaders\x18\r \x03(\v2 .landfall.events.v1.RecordHeaderR\aheaders\x12\x16\n" +
-	"\x06advice\x18\x0e \x01(\tR\x06advice\"6\n" +
+	"\x06advice\x18\x0e \x01(\tR\x06advice\"\xcc\x01\n" +
+	"\x0eDeadLetterSent\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\x03R\x06offset\x12\x10\n" +
+	"\x03who\x18\x04 \x01(\tR\x03who\x12\x10\n" +
+	"\x03why\x18\x05 \x01(\tR\x03why\x12\x19\n" +
+	"\bstamp_us\x18\x06 \x01(\x03R\astampUs\x12/\n" +
+	"\x05actor\x18\a \x01(\v2\x19.landfall.events.v1.ActorR\x05actor\"6\n" +
 	"\fRecordHeader\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05valueB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
@@ -722,24 +824,26 @@ func file_events_v1_log_proto_rawDescGZIP() []byte {
 	return file_events_v1_log_proto_rawDescData
 }
 
-var file_events_v1_log_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_events_v1_log_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_events_v1_log_proto_goTypes = []any{
-	(*LogCreated)(nil),    // 0: landfall.events.v1.LogCreated
-	(*Claim)(nil),         // 1: landfall.events.v1.Claim
-	(*Positions)(nil),     // 2: landfall.events.v1.Positions
-	(*Actor)(nil),         // 3: landfall.events.v1.Actor
-	(*ChangeRef)(nil),     // 4: landfall.events.v1.ChangeRef
-	(*TargetVersion)(nil), // 5: landfall.events.v1.TargetVersion
-	(*DeadLetter)(nil),    // 6: landfall.events.v1.DeadLetter
-	(*RecordHeader)(nil),  // 7: landfall.events.v1.RecordHeader
+	(*LogCreated)(nil),     // 0: landfall.events.v1.LogCreated
+	(*Claim)(nil),          // 1: landfall.events.v1.Claim
+	(*Positions)(nil),      // 2: landfall.events.v1.Positions
+	(*Actor)(nil),          // 3: landfall.events.v1.Actor
+	(*ChangeRef)(nil),      // 4: landfall.events.v1.ChangeRef
+	(*TargetVersion)(nil),  // 5: landfall.events.v1.TargetVersion
+	(*DeadLetter)(nil),     // 6: landfall.events.v1.DeadLetter
+	(*DeadLetterSent)(nil), // 7: landfall.events.v1.DeadLetterSent
+	(*RecordHeader)(nil),   // 8: landfall.events.v1.RecordHeader
 }
 var file_events_v1_log_proto_depIdxs = []int32{
-	7, // 0: landfall.events.v1.DeadLetter.headers:type_name -> landfall.events.v1.RecordHeader
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	8, // 0: landfall.events.v1.DeadLetter.headers:type_name -> landfall.events.v1.RecordHeader
+	3, // 1: landfall.events.v1.DeadLetterSent.actor:type_name -> landfall.events.v1.Actor
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_log_proto_init() }
@@ -753,7 +857,7 @@ func file_events_v1_log_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_log_proto_rawDesc), len(file_events_v1_log_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

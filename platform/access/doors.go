@@ -59,6 +59,8 @@ func Doors() []Door {
 		{Route, "GET /v1/tokens", Somewhere, ManageTokens},
 		{Route, "POST /v1/tokens", Somewhere, ManageTokens},
 		{Route, "POST /v1/tokens/{token}/revoke", Somewhere, ManageTokens},
+		{Route, "GET /v1/dead-letters", Somewhere, Read},
+		{Route, "POST /v1/dead-letters/{topic}/{partition}/{offset}/send", Somewhere, Deliveries},
 		{Route, "GET /v1/queues/{queue}", InQueue, Read},
 		{Route, "GET /v1/queues/{queue}/events", InQueue, Read},
 		{Route, "GET /v1/queues/{queue}/graph", InQueue, Read},

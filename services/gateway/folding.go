@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"landfall.build/events"
-	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/runner"
 )
@@ -29,6 +28,8 @@ func (g *Gateway) progressOf(topic string, partition int32) *progress {
 		return g.folded[partition]
 	case events.TopicAccess:
 		return g.accessFolded[partition]
+	case events.TopicDeadLetters:
+		return g.lettersFolded[partition]
 	}
 	return nil
 }
@@ -146,9 +147,7 @@ func (g *Gateway) foldEntry(ctx context.Context, terms *journal.Terms, e journal
 	counts := terms.Counts(e)
 	switch {
 	case e.Topic == events.TopicDeadLetters:
-		if f, is := e.Message.(*eventsv1.DeadLetter); is {
-			g.buried.put(position{f.Topic, f.Partition, f.Offset})
-		}
+		g.foldLetter(e.Message)
 	case errors.Is(e.Err, events.ErrUndecodable):
 		g.bury(ctx, runner.DeadLetter{Entry: e, Reason: e.Err.Error()})
 	case e.Err != nil:
@@ -181,14 +180,6 @@ func (d *deadLetters) put(p position) (fresh bool) {
 	fresh = !d.seen[p]
 	d.seen[p] = true
 	return fresh
-}
-
-// bury reports a record that cannot be handled; the queue continues without it once the report is written.
-func (g *Gateway) bury(ctx context.Context, d runner.DeadLetter) {
-	if !g.buried.put(position{d.Entry.Topic, d.Entry.Partition, d.Entry.Offset}) {
-		return
-	}
-	runner.PutDeadLetter(ctx, g.Log, g.Logger, events.ServiceGateway, g.Instance, d)
 }
 
 // readBack waits until the records of one append are folded.

@@ -16,6 +16,7 @@ import (
 
 	"landfall.build/events"
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/deadletters"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
@@ -69,7 +70,12 @@ type Gateway struct {
 	accessFolded []*progress
 	// buried are the positions that are in landfall.dead-letters already.
 	buried deadLetters
-	ready  atomic.Bool
+	// letters has the newest of landfall.dead-letters for people, and lettersFolded how far each partition of it is folded.
+	lettersMu     sync.Mutex
+	letters       deadletters.List
+	lettersFolded []*progress
+
+	ready atomic.Bool
 	// answering limits how many full explanations are worked out at a time.
 	answering chan struct{}
 	// looking limits how many pasts are folded at a time.
@@ -104,7 +110,7 @@ func New(o Options) (*Gateway, error) {
 	if o.View == (view.Limits{}) {
 		o.View = view.DefaultLimits()
 	}
-	g := &Gateway{Options: o, queues: map[string]*queue{}, buried: deadLetters{seen: map[position]bool{}}, answering: make(chan struct{}, maxAnswering), looking: make(chan struct{}, maxLooking),
+	g := &Gateway{Options: o, queues: map[string]*queue{}, buried: deadLetters{seen: map[position]bool{}}, letters: deadletters.List{Newest: shownLetters}, answering: make(chan struct{}, maxAnswering), looking: make(chan struct{}, maxLooking),
 		fleet: health.NewFleet(o.Config.QueueNames(), o.Log.Partitions())}
 	for _, name := range o.Config.QueueNames() {
 		settings, err := o.Config.Queue(name)
@@ -114,13 +120,13 @@ func New(o Options) (*Gateway, error) {
 		g.queues[name] = newQueue(g, settings)
 	}
 	for number := range o.Log.Partitions() {
-		g.folded, g.accessFolded = append(g.folded, newProgress()), append(g.accessFolded, newProgress())
+		g.folded, g.accessFolded, g.lettersFolded = append(g.folded, newProgress()), append(g.accessFolded, newProgress()), append(g.lettersFolded, newProgress())
 		g.partitions = append(g.partitions, g.newPartition(number))
 	}
 	g.metrics = newMetrics(o.Meter, g)
 	g.access.init()
 	handler, err := api.NewHandler(api.Options{
-		Backend: g, LogStore: o.LogStore, LogID: o.Log.ID(), Hosts: o.Hosts, Log: o.Logger, Access: o.Config.Access, Tokens: g, SignIn: o.SignIn,
+		Backend: g, LogStore: o.LogStore, LogID: o.Log.ID(), Hosts: o.Hosts, Log: o.Logger, Access: o.Config.Access, Tokens: g, DeadLetters: g, SignIn: o.SignIn,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)

@@ -251,6 +251,17 @@ func Operator(command string) *eventsv1.Actor {
 	return &eventsv1.Actor{Issuer: access.IssuerLog, Subject: name, Name: name, Role: access.Operator.String(), Client: command}
 }
 
+// Person returns the default of --who: $LANDFALL_USER, or the name of the system's user.
+func Person() string {
+	if name := os.Getenv("LANDFALL_USER"); name != "" {
+		return name
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "somebody"
+}
+
 func tokenCreateCommand(logFlags func(*cobra.Command) OpenLog) *cobra.Command {
 	var body api.TokenBody
 	var file string

@@ -3,22 +3,25 @@ package logview
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/deadletters"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/memory"
 	"landfall.build/platform/runner"
 )
 
 // buried returns a log of land requests that all have dead letters.
-func buried(t *testing.T, values ...string) (*memory.Log, []*eventsv1.DeadLetter) {
+func buried(t *testing.T, values ...string) (*memory.Log, []*deadletters.Letter) {
 	t.Helper()
 	log := memory.New(memory.Options{Partitions: 2})
 	for _, v := range values {
@@ -42,11 +45,11 @@ func buried(t *testing.T, values ...string) (*memory.Log, []*eventsv1.DeadLetter
 			runner.PutDeadLetter(t.Context(), log, slog.New(slog.DiscardHandler), events.ServiceGateway, "i", runner.DeadLetter{Entry: e, Reason: "for a reason"})
 		}
 	}
-	list, err := deadLetters(t.Context(), log)
-	if err != nil || len(list) != len(values) {
+	list, err := deadletters.Read(t.Context(), log)
+	if err != nil || len(list.Letters()) != len(values) {
 		t.Fatalf("%v, %v", list, err)
 	}
-	return log, list
+	return log, list.Letters()
 }
 
 func TestADeadLetterHasWhatItsPublisherNeeds(t *testing.T) {
@@ -79,18 +82,40 @@ func TestADeadLetterHasWhatItsPublisherNeeds(t *testing.T) {
 
 func TestALandRequestThatIsSentAgainKeepsItsRequestID(t *testing.T) {
 	log, list := buried(t, `{"queue":"shop","change":"c","entries":[{"ref":"x"}]}`, `{"change":"d","request_id":"s"}`, `{`)
+	send := func(d *eventsv1.DeadLetter) error {
+		_, err := deadletters.Send(t.Context(), log, d, &eventsv1.DeadLetterSent{Who: "Ada", Why: "the queue is there now", StampUs: 7}, events.ServiceGateway, "i")
+		return err
+	}
 	for range 2 {
 		for _, d := range list[:2] {
-			if err := sendAgain(t.Context(), log, d); err != nil {
+			if err := send(d.DeadLetter); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := sendAgain(t.Context(), log, list[2]); err == nil || !strings.Contains(err.Error(), "cannot be read by this version either") {
+	if err := send(list[2].DeadLetter); !errors.Is(err, deadletters.ErrUnsendable) || !strings.Contains(err.Error(), "cannot be read by this version either") {
 		t.Errorf("%v", err)
 	}
-	if err := sendAgain(t.Context(), log, &eventsv1.DeadLetter{Topic: events.TopicBuilds}); err == nil {
+	if err := send(&eventsv1.DeadLetter{Topic: events.TopicBuilds}); !errors.Is(err, deadletters.ErrUnsendable) {
 		t.Error("a record of the builder is sent again")
+	}
+	other := proto.CloneOf(list[0].DeadLetter)
+	other.Queue = "other"
+	if err := send(other); !errors.Is(err, deadletters.ErrUnsendable) {
+		t.Errorf("a request for another queue than its dead letter names is sent again: %v", err)
+	}
+	again, err := deadletters.Read(t.Context(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, times := range []int{2, 2, 0} {
+		if d := again.Letters()[i]; d.Times != times || times > 0 && (d.Sent.Who != "Ada" || d.Sent.Why != "the queue is there now") {
+			t.Errorf("%d: sent again %d times: %v", i, d.Times, d.Sent)
+		}
+	}
+	var text bytes.Buffer
+	if err := printDeadLetters(again.Letters(), "", false, &text); err != nil || strings.Count(text.String(), "by Ada: the queue is there now") != 2 {
+		t.Errorf("%v\n%s", err, &text)
 	}
 	partition := events.PartitionOf("shop", 2)
 	cursor, err := log.Follow(t.Context(), events.TopicLandRequests, partition, map[int32]int64{0: 0, 1: 3}[partition])
@@ -112,8 +137,11 @@ func TestALandRequestThatIsSentAgainKeepsItsRequestID(t *testing.T) {
 }
 
 func TestLettersAreChosenByPlaceOrAllOfAQueue(t *testing.T) {
-	list := []*eventsv1.DeadLetter{
+	var list []*deadletters.Letter
+	for _, d := range []*eventsv1.DeadLetter{
 		{Topic: events.TopicLandRequests, Offset: 1, Queue: "a"}, {Topic: events.TopicLandRequests, Offset: 2, Queue: "b"}, {Topic: events.TopicBuilds, Offset: 3, Queue: "a"},
+	} {
+		list = append(list, &deadletters.Letter{DeadLetter: d})
 	}
 	for _, c := range []struct {
 		queue  string

@@ -136,7 +136,7 @@ func (o *queueOptions) run(cmd *cobra.Command, load history.Load, version string
 		case o.publish:
 			r.Written = "trained"
 		case o.promote:
-			m := &eventsv1.ModelPromoted{Model: out.Report.Model, Who: trained.Person(), Why: "by hand: " + card.Verdict, StampUs: time.Now().UnixMicro(), Actor: client.Operator("landfall train queue")}
+			m := &eventsv1.ModelPromoted{Model: out.Report.Model, Who: client.Person(), Why: "by hand: " + card.Verdict, StampUs: time.Now().UnixMicro(), Actor: client.Operator("landfall train queue")}
 			if err := trainer.Publish(cmd.Context(), log, "train", o.queue, m); err != nil {
 				return err
 			}

@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/user"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -63,22 +62,11 @@ func Command(load Load, logger *slog.Logger) *cobra.Command {
 		return o.rollback(ctx, log, reg, args[0], *priors, out)
 	})
 	for _, w := range []*cobra.Command{promote, rollback} {
-		w.Flags().StringVar(&o.who, "who", Person(), "who asks")
+		w.Flags().StringVar(&o.who, "who", client.Person(), "who asks")
 		w.Flags().StringVar(&o.why, "why", "", "reason, for the record")
 	}
 	c.AddCommand(list, show, compare, promote, rollback)
 	return c
-}
-
-// Person returns the default of --who: $LANDFALL_USER, or the name of the system's user.
-func Person() string {
-	if name := os.Getenv("LANDFALL_USER"); name != "" {
-		return name
-	}
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return "somebody"
 }
 
 type action func(o *options, ctx context.Context, log journal.Log, reg *registry.Registry, args []string, out io.Writer) error

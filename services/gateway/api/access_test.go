@@ -145,6 +145,8 @@ var mayDo = map[access.Verb]string{
 	access.Hold:         "---vv",
 	access.Pause:        "---vv",
 	access.Quarantine:   "---vv",
+	access.Models:       "---vv",
+	access.Deliveries:   "---vv",
 	access.ManageTokens: "----v",
 }
 

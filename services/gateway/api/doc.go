@@ -87,6 +87,8 @@ type Options struct {
 	// Tokens, if set, are those of programs. Identity finds who is signed in, or has a token of an issuer; nil: SignIn does.
 	Tokens   TokenStore
 	Identity identity.Source
+	// DeadLetters, if set, holds what could not be read or handled.
+	DeadLetters DeadLetterStore
 	// Clock is the time until which waits count; nil is time.Now.
 	Clock func() time.Time
 }
@@ -126,6 +128,8 @@ func (h *handler) routes() []route {
 		{"GET", "/v1/tokens", h.serveTokens},
 		{"POST", "/v1/tokens", h.serveTokenCreate},
 		{"POST", "/v1/tokens/{token}/revoke", h.serveTokenRevoke},
+		{"GET", "/v1/dead-letters", h.serveDeadLetters},
+		{"POST", "/v1/dead-letters/{topic}/{partition}/{offset}/send", h.serveDeadLetterSend},
 		{"GET", "/v1/services", h.serveServices},
 		{"GET", "/v1/queues", h.serveQueues},
 		{"GET", "/v1/watch", h.serveWatch},

@@ -3,7 +3,8 @@
 import { useSignal } from "@preact/signals"
 import { Dialog } from "./frame"
 import { me, signedIn, useMay } from "./me"
-import type { Change, Failure, Overview, Permission, Summary } from "./openapi"
+import type { Change, Overview, Permission, Summary } from "./openapi"
+import { failureOf } from "./read"
 import { choose } from "./router"
 import { final } from "./store"
 import { plain, plural } from "./words"
@@ -33,14 +34,13 @@ function actionsOf(c: Change): Action[] {
 }
 
 // send posts to the API, and returns what is wrong: "" if nothing is.
-async function send(path: string, body: Record<string, unknown>): Promise<string> {
+export async function send(path: string, body: Record<string, unknown>): Promise<string> {
   // A header takes Latin letters alone, so who it is goes into the body.
   if (me.value && !signedIn.value) body = { ...body, who: me.value }
   try {
     const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })
     if (answer.ok) return ""
-    const failure = (await answer.json().catch(() => undefined)) as Failure | undefined
-    return failure?.error ? `${failure.error.message} ${failure.error.advice}` : `The gateway answers with ${answer.status}. Look at the change as it is now, and try again.`
+    return failureOf(answer)
   } catch {
     return "The gateway does not answer. It may have been done: look at the change as it is now before you try again."
   }
@@ -179,7 +179,8 @@ export function Several({ queue, picked, shown, may }: { queue: string; picked: 
 // mostPicked bounds how many changes are picked: they are in the address, and each is a request.
 export const mostPicked = 100
 
-function Ask({ title, asks, button, danger, close, send }: { title: string; asks: string; button: string; danger?: boolean; close: () => void; send: (why: string) => Promise<string> }) {
+// Ask has the reader confirm something, with a reason.
+export function Ask({ title, asks, button, danger, close, send }: { title: string; asks: string; button: string; danger?: boolean; close: () => void; send: (why: string) => Promise<string> }) {
   const why = useSignal("")
   const wrong = useSignal("")
   const sending = useSignal(false)

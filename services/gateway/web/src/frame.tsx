@@ -35,6 +35,9 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
       <a class="soft" href="/services">
         Services
       </a>
+      <a class="soft" href="/dead-letters">
+        Dead letters
+      </a>
       <Live />
       <Who queue={queue} />
       <button type="button" class="quiet" aria-label="Keys" aria-haspopup="dialog" onClick={() => (keysShown.value = true)}>

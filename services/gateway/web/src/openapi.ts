@@ -54,6 +54,49 @@ export interface TokenReply {
   secret: string
 }
 
+export interface DeadLetterList {
+  letters: DeadLetter[]
+  older?: number
+}
+
+export interface DeadLetter {
+  place: string
+  at: string
+  queue?: string
+  change?: string
+  request_id?: string
+  type?: string
+  service: string
+  reason: string
+  advice?: string
+  may_send: boolean
+  record?: DeadRecord
+  sent?: SentAgain
+}
+
+export interface DeadRecord {
+  key?: string
+  headers?: RecordHeader[]
+  value?: string
+}
+
+export interface RecordHeader {
+  name: string
+  value: string
+}
+
+export interface SentAgain {
+  at: string
+  who?: string
+  why?: string
+  times: number
+}
+
+export interface SendBody {
+  who?: string
+  why?: string
+}
+
 export interface RevokeBody {
   why?: string
 }

@@ -3,6 +3,7 @@
 import { render } from "preact"
 import { useEffect } from "preact/hooks"
 import { Change } from "./change"
+import { DeadLetters } from "./deadletters"
 import { Header, Keys, keysShown, Notice, typing } from "./frame"
 import { PastBar, PastSign } from "./past"
 import { Queue } from "./queue"
@@ -10,16 +11,21 @@ import { Queues } from "./queues"
 import { route } from "./router"
 import { Services } from "./services"
 
+const titles: Record<string, string> = { services: "Services", "dead-letters": "Dead letters" }
+
 function Page() {
   const r = route.value
   useEffect(() => {
-    document.title = r.page === "queue" ? `${r.queue} · Landfall` : r.page === "change" ? `${r.change} · ${r.queue} · Landfall` : r.page === "services" ? "Services · Landfall" : "Landfall"
+    const parts = r.page === "queue" ? [r.queue] : r.page === "change" ? [r.change, r.queue] : r.page in titles ? [titles[r.page]!] : []
+    document.title = [...parts, "Landfall"].join(" · ")
   }, [r])
   switch (r.page) {
     case "queues":
       return <Queues />
     case "services":
       return <Services />
+    case "dead-letters":
+      return <DeadLetters />
     case "queue":
       return <Queue key={r.queue} name={r.queue} />
     case "change":

@@ -3,8 +3,9 @@
 import { useComputed, useSignal } from "@preact/signals"
 import { useEffect, useRef } from "preact/hooks"
 import { Header, Notice } from "./frame"
-import type { Failure, Instance, Report } from "./openapi"
+import type { Instance, Report } from "./openapi"
 import { Connecting } from "./queues"
+import { failureOf } from "./read"
 import { queues } from "./store"
 import { Ago, plain, plural } from "./words"
 
@@ -41,8 +42,7 @@ export function Services() {
         wrong.value = ""
         return
       }
-      const failure = (await answer.json().catch(() => undefined)) as Failure | undefined
-      wrong.value = failure?.error ? `${failure.error.message} ${failure.error.advice}` : `The gateway answers with ${answer.status}.`
+      wrong.value = await failureOf(answer)
     }
     void (async () => {
       while (!signal.aborted && Date.now() < until.current) {

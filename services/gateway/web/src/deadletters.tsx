@@ -1,0 +1,178 @@
+// The page of dead letters: what could not be read or handled, why, and what to do.
+
+import { useSignal } from "@preact/signals"
+import { Ask, send } from "./act"
+import { Header, Notice } from "./frame"
+import type { DeadLetter, DeadLetterList } from "./openapi"
+import { Connecting } from "./queues"
+import { choose, query, queuePath } from "./router"
+import { useRead } from "./read"
+import { queues } from "./store"
+import { Ago, exact, plain, plural } from "./words"
+
+export function DeadLetters() {
+  const { value, wrong, again } = useRead<DeadLetterList>("/v1/dead-letters")
+  return (
+    <>
+      <Header />
+      <main>
+        <h1 tabIndex={-1}>Dead letters</h1>
+        <p class="soft">Records that could not be read or handled. Their queues went on without them.</p>
+        {wrong && (
+          <p role="alert" class="wrong">
+            {plain(wrong)}
+          </p>
+        )}
+        {!queues.value ? <Connecting /> : !value ? !wrong && <p class="soft">Reading the dead letters…</p> : <Known of={value} again={again} />}
+      </main>
+    </>
+  )
+}
+
+// none stands in the address for letters that name no queue.
+const none = "none"
+
+function Known({ of, again }: { of: DeadLetterList; again: () => void }) {
+  const names = [...new Set(of.letters.map((l) => l.queue ?? none))].sort()
+  const chosen = query.value.get("queue") ?? ""
+  const shown = chosen ? of.letters.filter((l) => (l.queue ?? none) === chosen) : of.letters
+  return (
+    <>
+      <div class="line">
+        <span role="status">{plural(shown.length, "dead letter")}</span>
+        {(names.length > 1 || chosen) && (
+          <label>
+            <span>Queue </span>
+            <select value={chosen} onChange={(e) => choose({ queue: e.currentTarget.value })}>
+              <option value="">all</option>
+              {[...new Set([...names, ...(chosen ? [chosen] : [])])].map((name) => (
+                <option key={name} value={name}>
+                  {plain(name)}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+        <button type="button" class="quiet" onClick={again}>
+          Read again
+        </button>
+      </div>
+      {shown.length === 0 && (
+        <Notice title="There are none">
+          <p>Everything that was written to the log has been read and handled.</p>
+        </Notice>
+      )}
+      <ul class="letters" aria-label="Dead letters, newest first">
+        {shown.map((l) => (
+          <Letter key={l.place} of={l} again={again} />
+        ))}
+      </ul>
+      {!!of.older && (
+        <p class="soft">
+          {plural(of.older, "older one is", "older ones are")} in the log: <code>landfall dead-letters</code> lists all.
+        </p>
+      )}
+    </>
+  )
+}
+
+function Letter({ of, again }: { of: DeadLetter; again: () => void }) {
+  const asked = useSignal(false)
+  return (
+    <li class="card">
+      <h2>
+        <bdi>{plain(of.reason)}</bdi>
+      </h2>
+      {of.advice && <p>{plain(of.advice)}</p>}
+      <p class="line soft">
+        <Ago at={of.at} />
+        <span>
+          reported by <bdi>{plain(of.service)}</bdi>
+        </span>
+        {of.queue && (
+          <span>
+            queue {queues.value && of.queue in queues.value ? <a href={queuePath(of.queue)}>{plain(of.queue)}</a> : <bdi>{plain(of.queue)}</bdi>}
+          </span>
+        )}
+        {of.change && (
+          <span>
+            change <code>{plain(of.change)}</code>
+          </span>
+        )}
+        {of.request_id && (
+          <span>
+            request <code>{plain(of.request_id)}</code>
+          </span>
+        )}
+        <code>{plain(of.place)}</code>
+      </p>
+      {of.sent && (
+        <p class="state held">
+          ↺ sent again <Ago at={of.sent.at} /> by <bdi>{plain(of.sent.who || "somebody")}</bdi>
+          {of.sent.why && (
+            <>
+              : <bdi>{plain(of.sent.why)}</bdi>
+            </>
+          )}
+          {of.sent.times > 1 && `, ${of.sent.times} times`}
+        </p>
+      )}
+      <div class="line">
+        {of.may_send && (
+          <button type="button" onClick={() => (asked.value = true)}>
+            Send again
+          </button>
+        )}
+        {of.record && (
+          <details class="record">
+            <summary>The record</summary>
+            <dl class="about">
+              <div>
+                <dt>when</dt>
+                <dd>{exact(of.at)}</dd>
+              </div>
+              {of.type && <Bytes name="type" text={of.type} />}
+              {of.record.key && <Bytes name="key" text={of.record.key} />}
+              {of.record.headers?.map((h, i) => (
+                <Bytes key={i} name={h.name} text={h.value} />
+              ))}
+            </dl>
+            {of.record.value && (
+              <pre tabIndex={0} aria-label="Value">
+                {plain(of.record.value)}
+              </pre>
+            )}
+          </details>
+        )}
+      </div>
+      {asked.value && (
+        <Ask
+          title={`Send again: ${plain(of.change || of.place)}`}
+          asks="The land request is published again, as its author wrote it. One that was handled meanwhile is not handled twice."
+          button="Send again"
+          close={() => (asked.value = false)}
+          send={async (why) => {
+            const wrong = await send(`/v1/dead-letters/${of.place.split("/").map(encodeURIComponent).join("/")}/send`, why ? { why } : {})
+            if (!wrong) again()
+            return wrong
+          }}
+        />
+      )}
+    </li>
+  )
+}
+
+function Bytes({ name, text }: { name: string; text: string }) {
+  return (
+    <div>
+      <dt>
+        <bdi>{plain(name)}</bdi>
+      </dt>
+      <dd>
+        <code>
+          <bdi>{plain(text)}</bdi>
+        </code>
+      </dd>
+    </div>
+  )
+}

@@ -1,0 +1,121 @@
+package page_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+)
+
+// publish writes records to landfall.land-requests, as a program of others does.
+func (w *world) publish(records ...*kgo.Record) {
+	w.t.Helper()
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(w.data, "broker", name))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return strings.TrimSpace(string(text))
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(read("address")), kgo.DefaultProduceTopic("landfall.land-requests"),
+		kgo.SASL(scram.Auth{User: "landfall", Pass: read("secret")}.AsSha256Mechanism()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.ProduceSync(w.t.Context(), records...).FirstErr(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// configure adds text to the configuration; it counts after the next start.
+func (w *world) configure(text string) {
+	w.t.Helper()
+	f, err := os.OpenFile(w.config, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(text)
+		f.Close()
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+const markup = `<img src=x onerror=globalThis.hurt=1>`
+
+func TestDeadLettersAreReadAndSentAgain(t *testing.T) {
+	w := newWorld(t, "1", 2)
+	r := newReader(t, w)
+	r.look(sizes[1], "light")
+	r.open("/dead-letters")
+	r.see("There are none")
+	w.git("checkout", "-q", "-b", "new-prices")
+	w.write("prices/n.txt", "fine\n")
+	w.commit(ada, "change")
+	w.git("push", "-q", "origin", "main:late-main", "new-prices")
+	w.publish(
+		&kgo.Record{Value: []byte(`{"queue":"late","change":"new-prices","title":"New prices","entries":[{"ref":"new-prices"}]}`), Key: []byte(markup), Headers: []kgo.RecordHeader{{Key: "tenant", Value: []byte("shop-7\xff")}}},
+		&kgo.Record{Value: []byte(`{"queue":"shop","change":"` + strings.Repeat("w", 3000))},
+		&kgo.Record{Value: []byte(`{"change":"` + markup + `","revision":-1}`), Key: []byte("shop")},
+	)
+	r.until("all are listed", func() bool {
+		return strings.Count(w.get("/v1/dead-letters"), `"place"`) == 3
+	})
+	w.configure("  late:\n    repository: shop\n    branch: late-main\n")
+	company, partner := w.protect()
+	r.allow("a request to " + company)
+	r.allow("a request to " + partner)
+	r.allow("status of 401")
+	r.allow("ERR_") // The gateway was away.
+
+	// Who may not send deliveries reads why, of the queues that it may read, and neither the record nor the action.
+	r.open("/dead-letters")
+	r.click("a.signin", "partner")
+	r.see("1 dead letter")
+	if text := r.text(); !strings.Contains(text, markup) || !strings.Contains(text, "Correct the program that published it") || strings.Contains(text, "Send again") || strings.Contains(text, "The record") {
+		t.Errorf("a contributor is shown:\n%s", text)
+	}
+	r.check("a contributor's dead letters")
+	r.click("button", "Sign out")
+	r.click("dialog button.main", "Sign out")
+	r.see("You are signed out")
+
+	r.open("/dead-letters")
+	r.click("a.signin", "company")
+	r.see("3 dead letters")
+	r.eachLook("dead-letters", func() {
+		r.open("/dead-letters")
+		r.see("3 dead letters")
+		evaluate[int](r, `[...document.querySelectorAll(".record")].map((d) => d.open = true).length`)
+		r.see("shop-7\uFFFD")
+	})
+	if evaluate[bool](r, `globalThis.hurt !== undefined || document.querySelectorAll("img").length > 0`) {
+		t.Error("something of a record became a part of the page")
+	}
+	r.look(sizes[1], "light")
+	evaluate[int](r, `(() => { const s = document.querySelector("main select"); s.value = "late"; s.dispatchEvent(new Event("change", {bubbles: true})); return 0 })()`)
+	r.see("1 dead letter")
+	if at := evaluate[string](r, "location.search"); at != "?queue=late" {
+		t.Errorf("the address has %q", at)
+	}
+	r.click(".letters button", "Send again")
+	r.see("The land request is published again")
+	r.do(chromedp.SendKeys("dialog input", "the queue is there now\n"))
+	r.see("sent again")
+	r.see("by Test User: the queue is there now")
+	r.check("a dead letter that was sent again")
+	r.open("/queues/late/changes/new-prices")
+	r.see("New prices")
+
+	// What cannot be sent again says why.
+	r.open("/dead-letters?queue=shop")
+	r.click(".letters button", "Send again")
+	r.click("dialog button.main", "Send again")
+	r.see("cannot be read by this version either")
+	r.allow("status of 409")
+	r.check("a dead letter that cannot be sent again")
+}
