@@ -86,15 +86,15 @@ func (q naiveQueue) outcome(n *eventsv1.Node, s lands) eventsv1.OutcomeState {
 	return graph.Green
 }
 
-// shown returns what the evidence shows of a member on a path of c: that it does not land there, or that it does
-// (M9).
-func (q naiveQueue) shown(c *eventsv1.Node, place int, s lands) (red, green bool) {
+// shown returns what is known of a member on a path of c: that M5 or M5a keep it from landing there, that the evidence does, or that
+// it lands (M9).
+func (q naiveQueue) shown(c *eventsv1.Node, place int, s lands) (ruledOut, red, green bool) {
 	j := q.nodes[c.Ahead[place].Change.Change]
 	if j == nil {
-		return false, false
+		return false, false, false
 	}
 	if j.MissingRequirement != "" {
-		return true, false
+		return true, true, false
 	}
 	inside := j.Analyzed
 	for _, a := range j.Ahead {
@@ -106,36 +106,36 @@ func (q naiveQueue) shown(c *eventsv1.Node, place int, s lands) (red, green bool
 		}
 		in := s[a.Change.Change]
 		if at >= 0 && at < place && (a.MergeConflict && in || a.Required && !in) {
-			return true, false
+			return true, true, false
 		}
 		inside = inside && at >= 0 && at < place
 	}
 	if !inside {
-		return false, false
+		return false, false, false
 	}
 	switch q.outcome(j, s) {
 	case graph.Red, graph.Blocked:
-		return true, false
+		return false, true, false
 	case graph.Green:
-		return false, !q.held(j)
+		return false, false, !q.held(j)
 	}
-	return false, false
+	return false, false, false
 }
 
 // eachPath calls f for all 2^|A| of them.
-func (q naiveQueue) eachPath(c *eventsv1.Node, f func(s lands, shownRed, dead bool)) {
+func (q naiveQueue) eachPath(c *eventsv1.Node, f func(s lands, ruledOut, dead bool)) {
 	for bits := range 1 << len(c.Ahead) {
 		s := lands{}
 		for i, a := range c.Ahead {
 			s[a.Change.Change] = bits&(1<<i) != 0
 		}
-		shownRed, dead := false, false
+		ruledOut, dead := false, false
 		for i, a := range c.Ahead {
-			red, green := q.shown(c, i, s)
-			shownRed = shownRed || red && s[a.Change.Change]
+			ruled, red, green := q.shown(c, i, s)
+			ruledOut = ruledOut || ruled && s[a.Change.Change]
 			dead = dead || red && s[a.Change.Change] || green && !s[a.Change.Change]
 		}
-		f(s, shownRed, dead)
+		f(s, ruledOut, dead)
 	}
 }
 
@@ -158,14 +158,14 @@ func (q naiveQueue) decide(c *eventsv1.Node) Verdict {
 		pendingRequirement = pendingRequirement || a.Required
 	}
 	everyPath := true
-	q.eachPath(c, func(s lands, shownRed, dead bool) {
+	q.eachPath(c, func(s lands, ruledOut, dead bool) {
 		empty := true
 		for _, in := range s {
 			empty = empty && !in
 		}
 		o := q.outcome(c, s)
 		land = land && (dead || o == graph.Green)
-		everyPath = everyPath && (shownRed || o == graph.Red)
+		everyPath = everyPath && (ruledOut || o == graph.Red)
 		eject = eject && (dead || empty)
 	})
 	// Red only because a requirement is pending is no reason yet: the land guard could not confirm it.
@@ -199,6 +199,34 @@ func TestWhatTheGuardHasRefusedIsNotDecidedAgainForARequirement(t *testing.T) {
 		}})
 		if v, _ := Decide(g, g.Node("c")); v != want {
 			t.Errorf("the guard has found %v: %v, want %v", state, v, want)
+		}
+	}
+}
+
+// TestM19AChangeIsNotRejectedForLackingOneThatMayStillLand: c fails without a and passes with it, and a does not pass as the mainline
+// stands. A mainline that is repaired lets both land.
+func TestM19AChangeIsNotRejectedForLackingOneThatMayStillLand(t *testing.T) {
+	a, c := &eventsv1.ChangeRef{Change: "a", Revision: 1}, &eventsv1.ChangeRef{Change: "c", Revision: 1}
+	node := func(c *eventsv1.ChangeRef, position int64, ahead []*eventsv1.Ahead, class *eventsv1.Class) *eventsv1.Node {
+		return &eventsv1.Node{Change: c, Position: position, Analyzed: true, Ahead: ahead, Classes: []*eventsv1.Class{class}}
+	}
+	needs := &eventsv1.Class{Targets: []*eventsv1.TargetVersion{{Target: "c", Part: 1}}, Members: []uint32{0}, Outcomes: []*eventsv1.Outcome{
+		{State: graph.Red}, {State: graph.Green, Members: []byte{1}},
+	}}
+	for _, state := range []eventsv1.OutcomeState{graph.Unknown, graph.Blocked, graph.Red, graph.Exhausted, graph.Green} {
+		g := graph.New()
+		g.Fold(&eventsv1.GraphDelta{Mainline: &eventsv1.Mainline{Head: "m", Analyzed: true}, Nodes: []*eventsv1.Node{
+			node(a, 1, nil, &eventsv1.Class{Targets: []*eventsv1.TargetVersion{{Target: "a", Part: 1}}, Outcomes: []*eventsv1.Outcome{{State: state}}}),
+			node(c, 2, []*eventsv1.Ahead{{Change: a, Conflicts: true}}, needs),
+		}})
+		if v, _ := Decide(g, g.Node("c")); v != Wait {
+			t.Errorf("%v while the change ahead is %v, want wait", v, state)
+		}
+		g.Fold(&eventsv1.GraphDelta{Gone: []*eventsv1.NodeGone{{Change: a}}, Nodes: []*eventsv1.Node{
+			node(c, 2, nil, &eventsv1.Class{Targets: needs.Targets, Outcomes: needs.Outcomes[:1]}),
+		}})
+		if v, _ := Decide(g, g.Node("c")); v != Reject {
+			t.Errorf("%v once the change ahead, which was %v, is gone, want reject", v, state)
 		}
 	}
 }

@@ -180,9 +180,9 @@ func onlyEmpty(g *graph.Graph, n *graph.Node, c graph.Constraint) bool {
 	return true
 }
 
-// everyPathRed reports whether a change is red however the changes ahead end, which is M19's condition for rejecting it. Paths
-// that land a member which is shown red there are left out: it cannot land. Paths that reject a member which is shown green are
-// not: it may still be cancelled.
+// everyPathRed reports whether a change is red however the changes ahead end, which is M19's condition for rejecting it. What is known
+// of a member leaves no path out before the member is decided: a green one may be cancelled, and a red or blocked one may land once the
+// mainline is repaired.
 func everyPathRed(g *graph.Graph, n *graph.Node) bool {
 	if n.MissingRequirement != "" {
 		return true
@@ -204,7 +204,7 @@ func everyPathRed(g *graph.Graph, n *graph.Node) bool {
 		}
 	}
 	red := true
-	complete := g.EachPath(n, true, func(s memberset.Set) bool {
+	complete := g.EachEnding(n, func(s memberset.Set) bool {
 		red = n.Path(s) == graph.Red
 		return red
 	})

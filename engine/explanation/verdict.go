@@ -86,7 +86,11 @@ func (e *Explainer) Verdict(c *eventsv1.ChangeRef) *Verdict {
 
 // countPaths counts the paths that can still come about, and lists those that explain the verdict.
 func (e *Explainer) countPaths(v *Verdict, n *graph.Node, verdict decision.Verdict) {
-	e.g.EachPath(n, verdict == decision.Reject, func(s memberset.Set) bool {
+	each := e.g.EachPath
+	if verdict == decision.Reject {
+		each = e.g.EachEnding
+	}
+	each(n, func(s memberset.Set) bool {
 		state := n.Path(s)
 		open := state == graph.Unknown
 		switch {
@@ -181,6 +185,8 @@ func (e *Explainer) whyWait(v *Verdict, n *graph.Node) string {
 			return "the queue is paused"
 		}
 		return "it is held"
+	case v.Red > 0 && v.Green == 0:
+		return "it fails as things stand; it is not rejected before the changes ahead that could mend it are decided"
 	case v.Red > 0:
 		return "it passes or fails depending on which of the changes ahead land"
 	}

@@ -56,9 +56,19 @@ func (g *Graph) LivePath(n *Node, set memberset.Set) bool {
 	return true
 }
 
-// EachPath calls f for each path of n in which every member that lands may land (May), until f returns false. Paths that reject a
-// member which is green on them are left out unless greenToo is set (M19, Reject). It returns false if the budget ran out first.
-func (g *Graph) EachPath(n *Node, greenToo bool, f func(s memberset.Set) (goOn bool)) bool {
+// EachPath calls f for each path of n that can come about by what is known now (May), until f returns false. It returns false if the
+// budget ran out first.
+func (g *Graph) EachPath(n *Node, f func(s memberset.Set) (goOn bool)) (complete bool) {
+	return eachPath(n, func(s memberset.Set, j int) (land, fail bool) { return g.May(n, s, j) }, f)
+}
+
+// EachEnding is EachPath over all paths but those that M5 and M5a rule out: a result of a member counts for nothing, as it may be
+// cancelled though it is green, and land though it is blocked, or red by a failure that the mainline turns out to share (M19).
+func (g *Graph) EachEnding(n *Node, f func(s memberset.Set) (goOn bool)) (complete bool) {
+	return eachPath(n, func(s memberset.Set, j int) (land, fail bool) { return !g.ruledOut(n, s, j), true }, f)
+}
+
+func eachPath(n *Node, may func(s memberset.Set, j int) (land, fail bool), f func(s memberset.Set) (goOn bool)) bool {
 	budget := searchBudget
 	s := memberset.New(len(n.Ahead))
 	var walk func(j int) (goOn, complete bool)
@@ -69,7 +79,7 @@ func (g *Graph) EachPath(n *Node, greenToo bool, f func(s memberset.Set) (goOn b
 		if j == len(n.Ahead) {
 			return f(s), true
 		}
-		land, fail := g.May(n, s, j)
+		land, fail := may(s, j)
 		if land {
 			s.Add(j)
 			goOn, complete := walk(j + 1)
@@ -78,7 +88,7 @@ func (g *Graph) EachPath(n *Node, greenToo bool, f func(s memberset.Set) (goOn b
 				return false, complete
 			}
 		}
-		if fail || greenToo {
+		if fail {
 			return walk(j + 1)
 		}
 		return true, true

@@ -124,6 +124,24 @@ func (n *Node) Outstanding(s memberset.Set) (versions []ClassVersion, targets []
 	return versions, targets
 }
 
+// ruledOut reports whether M5 or M5a keeps member j of A(i) from landing on a path whose earlier members are decided as in s.
+func (g *Graph) ruledOut(i *Node, s memberset.Set, j int) bool {
+	n := i.Member(j)
+	if n == nil || n.unproven {
+		return false
+	}
+	if n.MissingRequirement != "" {
+		return true
+	}
+	places := g.Places(i, j)
+	for x, a := range n.Ahead {
+		if at := int(places[x]); at >= 0 && at < j && (s.Has(at) && a.MergeConflict || !s.Has(at) && a.Required) {
+			return true
+		}
+	}
+	return false
+}
+
 // May returns whether member j of A(i) may land, and whether it may fail, on a path whose earlier members are decided as in s
 // (M9, M5, M5a). A path that takes a way that is ruled out is dead.
 func (g *Graph) May(i *Node, s memberset.Set, j int) (land, fail bool) {

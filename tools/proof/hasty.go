@@ -156,7 +156,7 @@ func (c *hasty) early(n *graph.Node) *eventsv1.DecisionItem {
 		return reject
 	case c.rule == M19GreenMembers:
 		red, any := true, false
-		complete := c.graph.EachPath(n, false, func(s memberset.Set) bool {
+		complete := c.graph.EachPath(n, func(s memberset.Set) bool {
 			any = true
 			red = n.Path(s) == graph.Red
 			return red
