@@ -3,6 +3,7 @@ package proof
 import (
 	"flag"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -11,7 +12,7 @@ import (
 
 var (
 	seed      = flag.Uint64("proof.seed", 1, "first seed of the random schedules")
-	schedules = flag.Int("proof.schedules", 10_000, "number of random schedules")
+	schedules = flag.Int("proof.schedules", 0, "number of random schedules (default 3,000; 10,000 with LANDFALL_TEST_SLOW)")
 	trace     = flag.Bool("proof.trace", false, "print the log of the first schedule, and no other")
 	without   = flag.String("proof.without", "", "operations and troubles that the schedules go without, separated by commas")
 )
@@ -22,10 +23,21 @@ const maxFailures = 5
 // firstSchedules are enough to go through every trouble.
 const firstSchedules = 1000
 
+// scheduled is how many schedules are to run.
+func scheduled() int {
+	switch {
+	case *schedules > 0:
+		return *schedules
+	case os.Getenv("LANDFALL_TEST_SLOW") != "":
+		return 10_000
+	}
+	return 3_000
+}
+
 // TestRandomSchedulesKeepThePromises goes through random histories with the production cores. make test leaves all but the
 // first to make long-test.
 func TestRandomSchedulesKeepThePromises(t *testing.T) {
-	n := *schedules
+	n := scheduled()
 	if testing.Short() {
 		n = min(n, firstSchedules)
 	}

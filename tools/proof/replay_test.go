@@ -16,7 +16,7 @@ const verifiedOf = 20
 // without the two troubles that write what one version of the code does not say: several versions, and records that
 // are made large by padding.
 func TestEveryRecordOfTheSchedulesIsWhatTheCoresSay(t *testing.T) {
-	n := max(1, *schedules/verifiedOf)
+	n := max(1, scheduled()/verifiedOf)
 	t.Logf("seed %d, %d schedules", *seed, n)
 	var mu sync.Mutex
 	var compared, silent, stale int64

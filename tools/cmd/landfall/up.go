@@ -5,16 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"landfall.build/platform/buildgraph/manifest"
 	"landfall.build/platform/configuration"
+	"landfall.build/services/gateway/api"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/embedded/stack"
 	"landfall.build/tools/remote"
@@ -116,6 +120,9 @@ func runStack(ctx context.Context, o stack.Options) error {
 	}
 	defer s.Close()
 	config := o.Configuration
+	if err := untilRead(ctx, s); err != nil || ctx.Err() != nil {
+		return err
+	}
 	fmt.Fprintf(os.Stderr, "landfall is up: %s, log at %s, data in %s\n", s.URL(), strings.Join(s.Brokers(), ","), config.Data)
 	for _, name := range config.QueueNames() {
 		q := config.Queues[name]
@@ -139,6 +146,47 @@ func runStack(ctx context.Context, o stack.Options) error {
 	case err := <-s.Failed():
 		return err
 	}
+}
+
+// untilRead waits until the gateway has read the log, and says so on standard error if that takes over a second. It returns what a service
+// fails with meanwhile, and nil once the context has ended.
+func untilRead(ctx context.Context, s *stack.Stack) error {
+	direct := &http.Client{Transport: &http.Transport{}} // whatever proxy the environment names
+	defer direct.CloseIdleConnections()
+	for began, said := time.Now(), false; ctx.Err() == nil; {
+		if read(ctx, direct, s.URL()) {
+			return nil
+		}
+		if !said && time.Since(began) > time.Second {
+			said = true
+			fmt.Fprintln(os.Stderr, "landfall reads its log ...")
+		}
+		select {
+		case <-ctx.Done():
+		case err := <-s.Failed():
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// read reports whether the gateway at the URL has read what was in the log when it started.
+func read(ctx context.Context, direct *http.Client, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	answer, err := direct.Do(request)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusOK {
+		return true
+	}
+	var why api.Failure
+	return json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&why) == nil && why.Error.Code != "" && why.Error.Code != api.CodeNotReady
 }
 
 var notName = regexp.MustCompile(`[^a-z0-9._-]+`)
