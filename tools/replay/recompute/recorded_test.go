@@ -40,14 +40,21 @@ func recordings(t testing.TB) (logs []recording) {
 // moved or rewritten since, it says the same, byte for byte.
 func TestEveryRecordOfTheRecordedLogsIsWhatTheCoresSay(t *testing.T) {
 	sums := map[string]recompute.Service{}
-	records := 0
+	records, waiting := 0, 0
 	for _, l := range recordings(t) {
 		records += len(l.records)
-		r := verify(t, l.open(t), recompute.Options{AllVersions: true})
-		if err := r.Err(); err != nil {
-			t.Errorf("%s: %v", l.name, err)
-		}
+		r := verify(t, l.open(t), recompute.Options{AllVersions: true, Kept: recordedRejections + 1})
 		for _, s := range r.Services {
+			for _, d := range s.Differences {
+				if waits(d) {
+					waiting++
+					continue
+				}
+				t.Errorf("%s: %v", l.name, &d)
+			}
+			if int64(len(s.Differences)) != s.Different+s.Missing {
+				t.Errorf("%s: %s: %d records are not what this code says, and %d are missing", l.name, s.Service, s.Different, s.Missing)
+			}
 			sum := sums[s.Service]
 			sum.Compared += s.Compared
 			sum.Identical += s.Identical
@@ -58,6 +65,9 @@ func TestEveryRecordOfTheRecordedLogsIsWhatTheCoresSay(t *testing.T) {
 		}
 	}
 	t.Logf("%d records", records)
+	if waiting != recordedRejections {
+		t.Errorf("%d records have a rejection that this code does not decide yet, and there were %d", waiting, recordedRejections)
+	}
 	for _, service := range slices.Sorted(maps.Keys(sums)) {
 		s := sums[service]
 		got := recordedSums{s.Identical, s.Silent, s.Given, s.NotCounted}
@@ -68,6 +78,36 @@ func TestEveryRecordOfTheRecordedLogsIsWhatTheCoresSay(t *testing.T) {
 	}
 }
 
+// recordedRejections is how many records have a rejection that waits since for the changes ahead that could mend it (decision 0100).
+const recordedRejections = 12
+
+// waits reports whether a decision differs from the one that is computed by rejections that it has beside it, and by what they mean
+// for builds.
+func waits(d recompute.Difference) bool {
+	written, is := d.Written.(*eventsv1.Decision)
+	if !is {
+		return false
+	}
+	computed, _ := d.Computed.(*eventsv1.Decision)
+	rejected, others := verdictsOf(written)
+	rejectedStill, othersStill := verdictsOf(computed)
+	return len(rejectedStill) < len(rejected) && slices.Equal(others, othersStill) &&
+		!slices.ContainsFunc(rejectedStill, func(r string) bool { return !slices.Contains(rejected, r) })
+}
+
+// verdictsOf returns what a decision says of changes: rejections, and all else.
+func verdictsOf(d *eventsv1.Decision) (rejections, others []string) {
+	for _, i := range d.GetItems() {
+		switch {
+		case i.GetRejectDecided() != nil:
+			rejections = append(rejections, i.String())
+		case i.GetBuildScheduled() == nil && i.GetBuildAborted() == nil && i.GetBuildRevalued() == nil:
+			others = append(others, i.String())
+		}
+	}
+	return rejections, others
+}
+
 type recordedSums struct{ identical, silences, given, notCounted int64 }
 
 // recorded is what a verification by the code that wrote the logs found.
@@ -75,7 +115,7 @@ var recorded = map[string]recordedSums{
 	events.ServiceEnumerator:  {identical: 4915, notCounted: 8},
 	events.ServiceProfiler:    {identical: 3644, silences: 1270, notCounted: 5},
 	events.ServicePrioritizer: {identical: 3644, notCounted: 4},
-	events.ServiceSelector:    {identical: 1534, silences: 2059, notCounted: 2},
+	events.ServiceSelector:    {identical: 1522, silences: 2059, notCounted: 2},
 	events.ServiceLander:      {identical: 1940, given: 310, notCounted: 45},
 }
 
