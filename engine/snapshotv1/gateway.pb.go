@@ -729,9 +729,13 @@ type GatewayPush struct {
 	Author string                 `protobuf:"bytes,2,opt,name=author,proto3" json:"author,omitempty"`
 	Title  string                 `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
 	// It is known what it affects: the targets, or everything if there are too many of them.
-	Analyzed      bool     `protobuf:"varint,4,opt,name=analyzed,proto3" json:"analyzed,omitempty"`
-	Everything    bool     `protobuf:"varint,5,opt,name=everything,proto3" json:"everything,omitempty"`
-	Targets       []string `protobuf:"bytes,6,rep,name=targets,proto3" json:"targets,omitempty"`
+	Analyzed   bool     `protobuf:"varint,4,opt,name=analyzed,proto3" json:"analyzed,omitempty"`
+	Everything bool     `protobuf:"varint,5,opt,name=everything,proto3" json:"everything,omitempty"`
+	Targets    []string `protobuf:"bytes,6,rep,name=targets,proto3" json:"targets,omitempty"`
+	// The versions that it gave the targets, one for each. Snapshots of older builds lack them.
+	Hashes []string `protobuf:"bytes,7,rep,name=hashes,proto3" json:"hashes,omitempty"`
+	// Targets that something landed in since: they were proven green then.
+	Landed        []string `protobuf:"bytes,8,rep,name=landed,proto3" json:"landed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -804,6 +808,20 @@ func (x *GatewayPush) GetEverything() bool {
 func (x *GatewayPush) GetTargets() []string {
 	if x != nil {
 		return x.Targets
+	}
+	return nil
+}
+
+func (x *GatewayPush) GetHashes() []string {
+	if x != nil {
+		return x.Hashes
+	}
+	return nil
+}
+
+func (x *GatewayPush) GetLanded() []string {
+	if x != nil {
+		return x.Landed
 	}
 	return nil
 }
@@ -2413,7 +2431,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\x06pushes\x18\x19 \x03(\v2\".landfall.snapshots.v1.GatewayPushR\x06pushes\x122\n" +
 	"\x06survey\x18\x1a \x01(\v2\x1a.landfall.events.v1.SurveyR\x06survey\x12%\n" +
 	"\x0esurveyed_again\x18\x1b \x01(\bR\rsurveyedAgain\x125\n" +
-	"\boutdated\x18\x1c \x03(\v2\x19.landfall.events.v1.ProofR\boutdated\"\xa9\x01\n" +
+	"\boutdated\x18\x1c \x03(\v2\x19.landfall.events.v1.ProofR\boutdated\"\xd9\x01\n" +
 	"\vGatewayPush\x12\x16\n" +
 	"\x06commit\x18\x01 \x01(\tR\x06commit\x12\x16\n" +
 	"\x06author\x18\x02 \x01(\tR\x06author\x12\x14\n" +
@@ -2422,7 +2440,9 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\n" +
 	"everything\x18\x05 \x01(\bR\n" +
 	"everything\x12\x18\n" +
-	"\atargets\x18\x06 \x03(\tR\atargets\"?\n" +
+	"\atargets\x18\x06 \x03(\tR\atargets\x12\x16\n" +
+	"\x06hashes\x18\a \x03(\tR\x06hashes\x12\x16\n" +
+	"\x06landed\x18\b \x03(\tR\x06landed\"?\n" +
 	"\rGatewayOwners\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x16\n" +
 	"\x06owners\x18\x02 \x03(\tR\x06owners\"E\n" +

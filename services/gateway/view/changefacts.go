@@ -51,6 +51,8 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
 	case *eventsv1.MainlineMoved:
 		q.foldMoved(f, e.Time)
 		q.foldPush(f)
+	case *eventsv1.ChangeLanded:
+		q.landOverPushes(f)
 	case *eventsv1.LandingsPaused:
 		q.foldPauseByRemote(f.StampUs, e.Time)
 	case *eventsv1.LandingsResumed:

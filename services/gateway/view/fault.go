@@ -496,7 +496,7 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 	case WhoseMainline:
 		red := q.redOnMainline(f.Target, a)
 		at, passedBefore := q.passedBefore(red)
-		text = "a direct push" + q.pushOf(red) + " broke " + red + " on the mainline: not your change"
+		text = q.brokenBy(red) + " broke " + red + " on the mainline: not your change"
 		switch {
 		case slices.Contains(q.redBeforeQueue(), red):
 			text = red + " has been red on the mainline since before the queue: not your change"

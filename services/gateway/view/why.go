@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -167,8 +168,12 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 		}
 		out = append(out, reason("It fails in "+said+"; nobody is rejected for that. "+helps, unproven))
 	}
-	if pushed := without(red, unproven); len(pushed) > 0 {
-		out = append(out, reason("A direct push"+q.pushOf(pushed...)+" broke "+names(pushed)+" on the mainline itself; the change waits until that is repaired."+again, pushed))
+	broken := map[string][]string{} // by what broke them
+	for _, t := range without(red, unproven) {
+		broken[q.brokenBy(t)] = append(broken[q.brokenBy(t)], t)
+	}
+	for _, by := range slices.Sorted(maps.Keys(broken)) {
+		out = append(out, reason(strings.ToUpper(by[:1])+by[1:]+" broke "+names(broken[by])+" on the mainline itself; the change waits until that is repaired."+again, broken[by]))
 	}
 	switch {
 	case len(out) > 0:
