@@ -152,7 +152,9 @@ type HostedChange struct {
 	// the field.
 	UpdatedUs int64 `protobuf:"varint,16,opt,name=updated_us,json=updatedUs,proto3" json:"updated_us,omitempty"`
 	// The sequence of the outcome that ended the change and is shown at the host with all that belongs to it; 0 for none.
-	Shown         int64 `protobuf:"varint,17,opt,name=shown,proto3" json:"shown,omitempty"`
+	Shown int64 `protobuf:"varint,17,opt,name=shown,proto3" json:"shown,omitempty"`
+	// The change is held in the queue because the pull request is not ready any more.
+	Withheld      bool `protobuf:"varint,18,opt,name=withheld,proto3" json:"withheld,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -306,6 +308,13 @@ func (x *HostedChange) GetShown() int64 {
 	return 0
 }
 
+func (x *HostedChange) GetWithheld() bool {
+	if x != nil {
+		return x.Withheld
+	}
+	return false
+}
+
 var File_events_v1_hosts_proto protoreflect.FileDescriptor
 
 const file_events_v1_hosts_proto_rawDesc = "" +
@@ -318,7 +327,7 @@ const file_events_v1_hosts_proto_rawDesc = "" +
 	"\x05event\x18\x04 \x01(\tR\x05event\x12\x1a\n" +
 	"\bdelivery\x18\x05 \x01(\tR\bdelivery\x12\x19\n" +
 	"\bstamp_us\x18\x06 \x01(\x03R\astampUs\x12\x16\n" +
-	"\x06commit\x18\a \x01(\tR\x06commit\"\xd2\x03\n" +
+	"\x06commit\x18\a \x01(\tR\x06commit\"\xee\x03\n" +
 	"\fHostedChange\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x16\n" +
@@ -339,7 +348,8 @@ const file_events_v1_hosts_proto_rawDesc = "" +
 	"\bstamp_us\x18\x0f \x01(\x03R\astampUs\x12\x1d\n" +
 	"\n" +
 	"updated_us\x18\x10 \x01(\x03R\tupdatedUs\x12\x14\n" +
-	"\x05shown\x18\x11 \x01(\x03R\x05shownB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
+	"\x05shown\x18\x11 \x01(\x03R\x05shown\x12\x1a\n" +
+	"\bwithheld\x18\x12 \x01(\bR\bwithheldB#Z!landfall.build/events/v1;eventsv1b\x06proto3"
 
 var (
 	file_events_v1_hosts_proto_rawDescOnce sync.Once

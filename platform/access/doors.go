@@ -1,7 +1,7 @@
 package access
 
-// Door is a way to ask for something. Every route of the gateway, every command that writes and every request by Kafka is one, and
-// Doors has them all: what is not in the table is not let in.
+// Door is a way to ask for something. Every route of the gateway, every command that writes, every comment at a code host and every request
+// by Kafka is one, and Doors has them all: what is not in the table is not let in.
 type Door struct {
 	Kind DoorKind
 	// Name is the method and the path of a route, the command, or the topic.
@@ -22,6 +22,8 @@ const (
 	Command DoorKind = "command"
 	// LogCommand writes the log itself, with an account of the broker: what that may do, the broker checks (platform/journal/rights).
 	LogCommand DoorKind = "log command"
+	// Comment is a line of a comment at a code host: who wrote it has the role that the host's permission stands for.
+	Comment DoorKind = "comment"
 	// Topic is written by programs of others.
 	Topic DoorKind = "topic"
 )
@@ -101,6 +103,14 @@ func Doors() []Door {
 		{LogCommand, "landfall trainer", InQueue, Models},
 		{LogCommand, "landfall webhooks send", InQueue, Deliveries},
 		{LogCommand, "landfall dead-letters send", InQueue, Deliveries},
+
+		{Comment, "/landfall land", InQueue, Land},
+		{Comment, "/landfall cancel", InQueue, Cancel},
+		{Comment, "/landfall retry", InQueue, Retry},
+		{Comment, "/landfall front", InQueue, Move},
+		{Comment, "/landfall hold", InQueue, Hold},
+		{Comment, "/landfall release", InQueue, Hold},
+		{Comment, "/landfall explain", InQueue, Read},
 
 		{Topic, "landfall.land-requests", InQueue, Land},
 	}

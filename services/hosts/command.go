@@ -10,6 +10,7 @@ const (
 	Land    Command = "land"
 	Cancel  Command = "cancel"
 	Retry   Command = "retry"
+	Front   Command = "front"
 	Hold    Command = "hold"
 	Release Command = "release"
 	Explain Command = "explain"
@@ -54,7 +55,7 @@ func Commands(text string) (commands []Command) {
 		command := Unknown
 		if len(words) == 2 {
 			switch c := Command(words[1]); c {
-			case Land, Cancel, Retry, Hold, Release, Explain:
+			case Land, Cancel, Retry, Front, Hold, Release, Explain:
 				command = c
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -43,6 +44,23 @@ func TestACommandIsALineOfItsOwn(t *testing.T) {
 	} {
 		if got := Commands(text); !slices.Equal(got, want) {
 			t.Errorf("%.60q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestEveryCommandIsInTheTableOfDoors(t *testing.T) {
+	rows := map[Command]access.Verb{}
+	for _, d := range access.Doors() {
+		if name, is := strings.CutPrefix(d.Name, prefix+" "); is && d.Kind == access.Comment {
+			rows[Command(name)] = d.Verb
+		}
+	}
+	if !maps.Equal(rows, verbs) {
+		t.Errorf("the table has %v, commands need %v", rows, verbs)
+	}
+	for c := range verbs {
+		if got := Commands(prefix + " " + string(c)); !slices.Equal(got, []Command{c}) {
+			t.Errorf("%s is read as %v", c, got)
 		}
 	}
 }
@@ -176,6 +194,41 @@ func TestAPushWithdrawsWhatIsInTheQueueUnlessItIsKept(t *testing.T) {
 		if cancelled := len(next.facts) == 1; cancelled != withdraw {
 			t.Errorf("withdraw %v: %v", withdraw, next.facts)
 		}
+	}
+}
+
+func TestAnApprovalThatIsWithdrawnHoldsUntilItIsBack(t *testing.T) {
+	r := newReview()
+	p := pullOf("a1", by(4, "ada", WritePermission, "/landfall land"))
+	looks(t, r, p)
+	r.enqueue("testing", 1)
+	r.cancelUS = -time.Hour.Microseconds() // no cancellation is under way
+	p.Missing = []string{"1 of 1 approvals"}
+	facts := looks(t, r, p)
+	if len(facts) != 1 || facts[0].(*eventsv1.ChangeHeld).Why != "it waits for 1 of 1 approvals" {
+		t.Fatalf("facts are %v", facts)
+	}
+	r.enqueue("held", 1)
+	r.pull = &p
+	if got := r.status(setting, r.state(), 1); got.Text != "Held: waits for 1 of 1 approvals" {
+		t.Errorf("the status is %+v", got)
+	}
+	p.Missing = nil
+	if facts = looks(t, r, p); len(facts) != 1 || facts[0].(*eventsv1.ChangeReleased).Hold != "host" {
+		t.Errorf("facts are %v", facts)
+	}
+}
+
+func TestOnlyAnOperatorMovesToTheFront(t *testing.T) {
+	r := newReview()
+	looks(t, r, pullOf("a1", by(4, "ada", WritePermission, "/landfall land")))
+	r.enqueue("testing", 1)
+	if facts := looks(t, r, pullOf("a1", by(5, "ada", WritePermission, "/landfall front"))); len(facts) != 0 || !strings.Contains(r.kept.Note, "needs the role") {
+		t.Errorf("by who may write: %v, %q", facts, r.kept.Note)
+	}
+	facts := looks(t, r, pullOf("a1", by(6, "root", AdminPermission, "/landfall front")))
+	if len(facts) != 1 || facts[0].(*eventsv1.ChangeMoved).Who != "root" || facts[0].(*eventsv1.ChangeMoved).Before != "" {
+		t.Errorf("by an operator: %v", facts)
 	}
 }
 

@@ -95,6 +95,9 @@ func (r *review) status(s Settings, state state, nowUS int64) Status {
 		}
 	case held:
 		out.Text = "Held by " + o.Who
+		if k.Withheld {
+			out.Text = "Held: waits for " + strings.Join(r.pull.Missing, ", ")
+		}
 	case landed:
 		out.State, out.Text = StatusSuccess, "Landed"
 		if n := len(o.Commits); n > 0 {

@@ -217,6 +217,12 @@ func (r *review) take(s Settings, rules *access.Rules, p Pull, nowUS int64) turn
 	case moved && state.pending() && s.Withdraw:
 		t.facts = append(t.facts, r.cancellation(s, nil, "something was pushed to the pull request", nowUS))
 		k.Note = fmt.Sprintf("Something was pushed after it was asked to land `%s`, so that was withdrawn. Ask again for what is there now.", short(k.Head))
+	case state.pending() && !moved && !k.Withheld && len(p.Missing) > 0:
+		k.Withheld = true
+		t.facts = append(t.facts, r.withholding(s, nowUS, &eventsv1.ChangeHeld{Change: k.Change, Hold: readyHold, Why: "it waits for " + access.Clean(strings.Join(p.Missing, ", "), 500)}))
+	case state.pending() && k.Withheld && len(p.Missing) == 0:
+		k.Withheld = false
+		t.facts = append(t.facts, r.withholding(s, nowUS, &eventsv1.ChangeReleased{Change: k.Change, Hold: readyHold}))
 	case state == waiting && len(p.Missing) == 0:
 		k.RequestId = fmt.Sprintf("%s/%d/%d", s.Host, k.Number, k.AskedBy)
 		t.facts = append(t.facts, fact{topic: events.TopicLandRequests, subject: k.Change, identity: []string{k.RequestId}, message: &eventsv1.LandRequest{
@@ -254,7 +260,7 @@ func (r *review) event(t *turn, s Settings, rules *access.Rules, p Pull, e Event
 }
 
 // verbs maps commands to the verbs that access decides on.
-var verbs = map[Command]access.Verb{Land: access.Land, Cancel: access.Cancel, Retry: access.Retry, Hold: access.Hold, Release: access.Hold, Explain: access.Read}
+var verbs = map[Command]access.Verb{Land: access.Land, Cancel: access.Cancel, Retry: access.Retry, Front: access.Move, Hold: access.Hold, Release: access.Hold, Explain: access.Read}
 
 // command takes a command of somebody. It reports whether the rest has to wait for what comes of it.
 func (r *review) command(t *turn, s Settings, rules *access.Rules, p Pull, e Event, c Command, nowUS int64) bool {
@@ -262,7 +268,7 @@ func (r *review) command(t *turn, s Settings, rules *access.Rules, p Pull, e Eve
 	by := access.Clean(e.By.Login, 100)
 	verb, known := verbs[c]
 	if !known {
-		k.Note = fmt.Sprintf("%s: no such command. There are `/landfall land`, `cancel`, `retry`, `hold`, `release` and `explain`.", mention(by))
+		k.Note = fmt.Sprintf("%s: no such command. There are `/landfall land`, `cancel`, `retry`, `front`, `hold`, `release` and `explain`.", mention(by))
 		return false
 	}
 	caller := access.AtHost(s.URL, fmt.Sprint(e.By.ID), by, e.Permission.role(), s.Queue)
@@ -290,6 +296,7 @@ func (r *review) command(t *turn, s Settings, rules *access.Rules, p Pull, e Eve
 			say("it has landed.")
 		default:
 			k.Head, k.RequestId, k.Asker, k.AskedBy, k.Note, k.Revision, k.Over = p.Head, "", actor, e.ID, "", 0, false
+			k.Withheld = k.Withheld && state.pending()
 			if again && r.outcome != nil && r.outcome.Head == p.Head {
 				k.Revision = r.outcome.Revision + 1
 			}
@@ -308,13 +315,16 @@ func (r *review) command(t *turn, s Settings, rules *access.Rules, p Pull, e Eve
 		default:
 			say("there is nothing to cancel.")
 		}
-	case Hold, Release:
+	case Front, Hold, Release:
 		if !state.pending() {
 			say("it is not in the queue.")
 			return false
 		}
 		var m proto.Message = &eventsv1.ChangeHeld{Change: k.Change, Hold: holdName, Who: by, StampUs: nowUS, Actor: actor}
-		if c == Release {
+		switch c {
+		case Front:
+			m = &eventsv1.ChangeMoved{Change: k.Change, Who: by, StampUs: nowUS, Actor: actor}
+		case Release:
 			m = &eventsv1.ChangeReleased{Change: k.Change, Hold: holdName, Who: by, StampUs: nowUS, Actor: actor}
 		}
 		t.facts = append(t.facts, fact{events.TopicChanges, k.Change, []string{"steer", s.Host, fmt.Sprint(k.Number, e.ID, c)}, m})
@@ -325,13 +335,33 @@ func (r *review) command(t *turn, s Settings, rules *access.Rules, p Pull, e Eve
 	return false
 }
 
-// holdName is the name of the hold that is put on by a comment, that of landfall hold.
-const holdName = "manual"
+// holdName is the name of the hold that is put on by a comment, that of landfall hold; readyHold of the one that is on while the pull
+// request is not ready.
+const (
+	holdName  = "manual"
+	readyHold = "host"
+)
+
+// account is who acts where nobody asked.
+func account() *eventsv1.Actor {
+	return &eventsv1.Actor{Issuer: access.IssuerLog, Subject: events.ServiceHosts, Name: events.ServiceHosts, Role: access.Lander.String()}
+}
+
+// withholding completes a hold, or its release.
+func (r *review) withholding(s Settings, nowUS int64, m proto.Message) fact {
+	switch m := m.(type) {
+	case *eventsv1.ChangeHeld:
+		m.Who, m.StampUs, m.Actor = events.ServiceHosts, nowUS, account()
+	case *eventsv1.ChangeReleased:
+		m.Who, m.StampUs, m.Actor = events.ServiceHosts, nowUS, account()
+	}
+	return fact{events.TopicChanges, r.kept.Change, []string{"withhold", s.Host, fmt.Sprint(r.kept.Number, r.kept.Withheld, r.kept.StampUs)}, m}
+}
 
 func (r *review) cancellation(s Settings, actor *eventsv1.Actor, why string, nowUS int64, by ...string) fact {
 	k := r.kept
 	if actor == nil {
-		actor = &eventsv1.Actor{Issuer: access.IssuerLog, Subject: events.ServiceHosts, Name: events.ServiceHosts, Role: access.Lander.String()}
+		actor = account()
 	}
 	m := &eventsv1.ChangeCancelled{Change: k.Change, Revision: r.outcome.GetRevision(), Who: actor.Name, Why: why, StampUs: nowUS, Actor: actor}
 	return fact{events.TopicChanges, k.Change, append([]string{"cancel", s.Host, fmt.Sprint(k.Number, m.Revision)}, by...), m}

@@ -216,6 +216,7 @@ var unrecorded = []string{
 	"field HostedChange.shown",
 	"field HostedChange.stamp_us",
 	"field HostedChange.updated_us",
+	"field HostedChange.withheld",
 	"field LandIntended.quarantined",
 	"field LandRequest.actor",
 	"field LandRequest.signature",

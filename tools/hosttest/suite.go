@@ -1,4 +1,4 @@
-package gitea_test
+package hosttest
 
 import (
 	"fmt"
@@ -16,35 +16,35 @@ import (
 	"landfall.build/tools/demo/tally"
 )
 
-// TestAPullRequestIsLandedByItsLabel: it is rejected with the reason, mended, landed by a comment, and closed as merged.
-func TestAPullRequestIsLandedByItsLabel(t *testing.T) {
-	w := newWorld(t, options{})
+// testAPullRequestIsLandedByItsLabel: it is rejected with the reason, mended, landed by a comment, and closed as merged.
+func testAPullRequestIsLandedByItsLabel(t *testing.T, s Server) {
+	w := newWorld(t, s, options{})
 	head := w.branch("one", "f1/b.txt", "a bug\n")
 	number := w.open("one")
-	w.label("ada", number)
+	w.Label("ada", number)
 	w.awaitStatus(head, "failure", "has-no-bug")
 	w.await("the comment says why", func() bool {
-		all := w.comments(number)
+		all := w.Comments(number)
 		return len(all) == 1 && strings.Contains(all[0], "**Rejected.**") && strings.Contains(all[0], "f1/b.txt:1:a bug")
 	})
-	w.await("the label is off", func() bool { return len(w.pull(number).Labels) == 0 })
+	w.await("the label is off", func() bool { return !w.Pull(number).Labelled })
 	head = w.push("one", "f1/b.txt", "fine\n")
-	w.say("ada", number, "mended\n\n/landfall land")
+	w.Comment("ada", number, "mended\n\n/landfall land")
 	w.awaitMerged(number)
 	w.awaitStatus(head, "success", "Landed as ")
 	w.await("the comment says that it landed", func() bool {
-		all := w.comments(number)
-		return len(all) == 1 && strings.Contains(all[0], "**Landed**") && strings.Contains(all[0], w.pull(number).Commit)
+		all := w.Comments(number)
+		return len(all) == 1 && strings.Contains(all[0], "**Landed**") && strings.Contains(all[0], w.Pull(number).Commit)
 	})
-	if n := len(w.statuses(head)); n > 6 {
+	if n := len(w.Statuses(head)); n > 6 {
 		t.Errorf("the status was set %d times", n)
 	}
 }
 
-func TestTenPullRequestsLandAtOnce(t *testing.T) {
+func testTenPullRequestsLandAtOnce(t *testing.T, s Server) {
 	for _, strategy := range []string{"squash", "rebase", "merge"} {
 		t.Run(strategy, func(t *testing.T) {
-			w := newWorld(t, options{strategy: strategy})
+			w := newWorld(t, s, options{strategy: strategy})
 			var numbers []int
 			for i := range 10 {
 				name := fmt.Sprintf("c%d", i)
@@ -52,19 +52,19 @@ func TestTenPullRequestsLandAtOnce(t *testing.T) {
 				numbers = append(numbers, w.open(name))
 			}
 			for _, number := range numbers {
-				w.label("ada", number)
+				w.Label("ada", number)
 			}
 			for _, number := range numbers {
 				w.awaitMerged(number)
 			}
-			t.Logf("%s: %d writes to Gitea for 10 changes", strategy, len(w.proxy.written()))
+			t.Logf("%s: %d writes to the host for 10 changes", strategy, len(w.proxy.written()))
 		})
 	}
 }
 
-// TestAKillAtEachWriteLosesNothing: the service is killed before or after each of the first ten writes to Gitea. Each change is landed or rejected once, with one comment.
-func TestAKillAtEachWriteLosesNothing(t *testing.T) {
-	w := newWorld(t, options{})
+// testAKillAtEachWriteLosesNothing: the service is killed before or after each of the first ten writes to the host. Each change is landed or rejected once, with one comment.
+func testAKillAtEachWriteLosesNothing(t *testing.T, s Server) {
+	w := newWorld(t, s, options{})
 	w.patience = 5 * time.Minute // the group gives the partitions away again six seconds after a kill
 	var at sync.Mutex
 	kills := 0
@@ -100,7 +100,7 @@ func TestAKillAtEachWriteLosesNothing(t *testing.T) {
 		} else {
 			good = append(good, number)
 		}
-		w.say("ada", number, "/landfall land")
+		w.Comment("ada", number, "/landfall land")
 	}
 	for _, number := range good {
 		w.awaitMerged(number)
@@ -110,7 +110,7 @@ func TestAKillAtEachWriteLosesNothing(t *testing.T) {
 		w.awaitStatus(heads[number], "failure", "Rejected")
 	}
 	for number := range heads {
-		w.await("there is a comment", func() bool { return len(w.comments(number)) > 0 })
+		w.await("there is a comment", func() bool { return len(w.Comments(number)) > 0 })
 	}
 	at.Lock()
 	kills = 1000 // no more
@@ -122,40 +122,17 @@ func TestAKillAtEachWriteLosesNothing(t *testing.T) {
 		t.Errorf("it writes on: %v", after[before:])
 	}
 	for number := range heads {
-		if all := w.comments(number); len(all) != 1 {
+		if all := w.Comments(number); len(all) != 1 {
 			t.Errorf("%d has %d comments: %q", number, len(all), all)
 		}
 	}
 	t.Logf("%d kills, %d writes: %v", len(hit), len(w.proxy.written()), w.proxy.written())
-	admitted := map[string]int{}
-	for p := range w.stack.Log().Partitions() {
-		if err := tally.Records(t.Context(), w.stack.Log(), events.TopicChanges, p, func(e journal.Entry, counts bool) {
-			switch m := e.Message.(type) {
-			case *eventsv1.ChangeAdmitted:
-				admitted[m.Admission.Change]++
-				if a := m.Admission.Actor; a.GetName() != "ada" || a.GetIssuer() != w.proxy.URL || a.GetRole() != "lander" {
-					t.Errorf("%s was asked for by %v", m.Admission.Change, a)
-				}
-			case *eventsv1.ChangeRevised:
-				admitted[m.Admission.Change]++
-			}
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(admitted) != len(heads) {
-		t.Errorf("admitted are %v", admitted)
-	}
-	for change, n := range admitted {
-		if n != 1 {
-			t.Errorf("%s was admitted %d times", change, n)
-		}
-	}
+	w.checkAdmitted(len(heads))
 }
 
-// TestAKillAtAnyTimeLosesNothing kills the service again and again while changes land, a moment after it has its partitions back or before.
-func TestAKillAtAnyTimeLosesNothing(t *testing.T) {
-	w := newWorld(t, options{})
+// testAKillAtAnyTimeLosesNothing kills the service again and again while changes land, a moment after it has its partitions back or before.
+func testAKillAtAnyTimeLosesNothing(t *testing.T, s Server) {
+	w := newWorld(t, s, options{})
 	w.patience = 5 * time.Minute
 	r := seedtest.Random(t)
 	stop := make(chan struct{})
@@ -178,7 +155,7 @@ func TestAKillAtAnyTimeLosesNothing(t *testing.T) {
 		name := fmt.Sprintf("c%d", i)
 		w.branch(name, fmt.Sprintf("f%d/%s.txt", i, name), "fine\n")
 		numbers = append(numbers, w.open(name))
-		w.label("ada", numbers[i])
+		w.Label("ada", numbers[i])
 	}
 	for _, number := range numbers {
 		w.awaitMerged(number)
@@ -186,32 +163,67 @@ func TestAKillAtAnyTimeLosesNothing(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	for _, number := range numbers {
-		w.await("there is one comment", func() bool { return len(w.comments(number)) == 1 })
+		w.await("there is one comment", func() bool { return len(w.Comments(number)) == 1 })
 	}
 	t.Logf("%d kills", kills)
 }
 
-func TestALostWebhookIsFound(t *testing.T) {
-	w := newWorld(t, options{withoutWebhook: true})
+func testALostWebhookIsFound(t *testing.T, s Server) {
+	w := newWorld(t, s, options{withoutWebhook: true})
 	w.branch("one", "f1/b.txt", "fine\n")
 	number := w.open("one")
-	w.label("ada", number)
+	w.Label("ada", number)
 	w.awaitMerged(number)
 	w.branch("two", "f2/b.txt", "fine\n")
 	number = w.open("two")
 	w.kill()
-	w.say("ada", number, "/landfall land")
+	w.Comment("ada", number, "/landfall land")
 	w.start()
 	w.awaitMerged(number)
 }
 
-// TestAWebhookIsEnough: what is asked for comes into the queue though nothing is looked for.
-func TestAWebhookIsEnough(t *testing.T) {
-	w := newWorld(t, options{poll: "1h"})
+// testWebhooksComeAsTheyLike: what is asked for counts once, whatever becomes of the webhooks.
+func testWebhooksComeAsTheyLike(t *testing.T, s Server) {
+	w := newWorld(t, s, options{})
+	w.relay.shuffle(seedtest.Random(t))
+	bad := 5
+	var numbers []int
+	var heads []string
+	for i := range 6 {
+		name, text := fmt.Sprintf("c%d", i), "fine\n"
+		if i == bad {
+			text = "a bug\n"
+		}
+		heads = append(heads, w.branch(name, fmt.Sprintf("f%d/%s.txt", i, name), text))
+		numbers = append(numbers, w.open(name))
+		w.Label("ada", numbers[i])
+	}
+	for i, number := range numbers {
+		if i == bad {
+			w.awaitStatus(heads[i], "failure", "has-no-bug")
+			continue
+		}
+		w.awaitMerged(number)
+		w.awaitStatus(heads[i], "success", "Landed as ")
+	}
+	time.Sleep(5 * time.Second) // the last of them comes after four
+	for _, number := range numbers {
+		w.await("there is a comment", func() bool { return len(w.Comments(number)) > 0 })
+		if all := w.Comments(number); len(all) != 1 {
+			t.Errorf("%d has %d comments: %q", number, len(all), all)
+		}
+	}
+	w.checkAdmitted(len(numbers))
+	t.Logf("the service answers %v", w.relay.answers)
+}
+
+// testAWebhookIsEnough: what is asked for comes into the queue though nothing is looked for.
+func testAWebhookIsEnough(t *testing.T, s Server) {
+	w := newWorld(t, s, options{poll: "1h"})
 	w.branch("one", "f1/b.txt", "fine\n")
 	number := w.open("one")
 	began := time.Now()
-	w.say("ada", number, "/landfall land")
+	w.Comment("ada", number, "/landfall land")
 	w.await("it is admitted", func() bool {
 		c, err := w.client.Change(t.Context(), queue, fmt.Sprintf("pr-%d", number))
 		return err == nil && c.State != ""
@@ -220,13 +232,13 @@ func TestAWebhookIsEnough(t *testing.T) {
 	w.awaitMerged(number)
 }
 
-func TestOnlyWhoMayWriteLands(t *testing.T) {
-	w := newWorld(t, options{})
+func testOnlyWhoMayWriteLands(t *testing.T, s Server) {
+	w := newWorld(t, s, options{})
 	w.branch("one", "f1/b.txt", "fine\n")
 	number := w.open("one")
-	w.say("eve", number, "/landfall land")
+	w.Comment("eve", number, "/landfall land")
 	w.await("the comment says why not", func() bool {
-		all := w.comments(number)
+		all := w.Comments(number)
 		return len(all) == 1 && strings.Contains(all[0], "`eve`") && strings.Contains(all[0], "needs the role")
 	})
 	if _, err := w.client.Change(t.Context(), queue, fmt.Sprintf("pr-%d", number)); err == nil {
@@ -234,8 +246,8 @@ func TestOnlyWhoMayWriteLands(t *testing.T) {
 	}
 }
 
-func TestForgedAndOversizedWebhooksAreRefused(t *testing.T) {
-	w := newWorld(t, options{})
+func testForgedAndOversizedWebhooksAreRefused(t *testing.T, s Server) {
+	w := newWorld(t, s, options{})
 	post := func(path, body string) int {
 		answer, err := http.Post("http://"+w.listen+path, "application/json", strings.NewReader(body))
 		if err != nil {
@@ -255,7 +267,7 @@ func TestForgedAndOversizedWebhooksAreRefused(t *testing.T) {
 		path, body string
 		want       int
 	}{
-		{"/v1/hosts/forge", `{"number":1,"repository":{"full_name":"` + w.repository + `"}}`, http.StatusUnauthorized},
+		{"/v1/hosts/forge", `{"number":1,"repository":{"full_name":"` + w.Repository() + `"}}`, http.StatusUnauthorized},
 		{"/v1/hosts/other", "{}", http.StatusNotFound},
 		{"/v1/hosts/forge", strings.Repeat("x", 5<<20), http.StatusRequestEntityTooLarge},
 		{"/", "{}", http.StatusNotFound},
@@ -266,65 +278,107 @@ func TestForgedAndOversizedWebhooksAreRefused(t *testing.T) {
 	}
 }
 
-// TestAPullRequestThatIsNotReadyWaits: a draft, an approval and a required check are missing, one after the other.
-func TestAPullRequestThatIsNotReadyWaits(t *testing.T) {
-	w := newWorld(t, options{})
-	w.user("bob", "write")
-	w.must("root", "POST", "/repos/"+w.repository+"/branch_protections", map[string]any{"rule_name": "main", "enable_push": true, "enable_push_whitelist": true,
-		"push_whitelist_usernames": []string{"bot"}, "required_approvals": 1, "enable_status_check": true, "status_check_contexts": []string{"ci"}}, nil)
+// testAPullRequestThatIsNotReadyWaits: a draft, an approval and a required check are missing, one after the other.
+func testAPullRequestThatIsNotReadyWaits(t *testing.T, s Server) {
+	w := newWorld(t, s, options{})
+	w.AddUser("bob", "write")
+	w.Protect(1, "ci")
 	head := w.branch("one", "f1/b.txt", "fine\n")
 	number := w.open("one")
-	w.must("ada", "PATCH", fmt.Sprintf("/repos/%s/pulls/%d", w.repository, number), map[string]string{"title": "WIP: one"}, nil)
-	w.label("ada", number)
+	w.SetDraft("ada", number, true)
+	w.Label("ada", number)
 	w.awaitStatus(head, "pending", "Waits for it is a draft, 1 of 1 approvals, the check ci, which has not run")
-	w.must("ada", "PATCH", fmt.Sprintf("/repos/%s/pulls/%d", w.repository, number), map[string]string{"title": "one"}, nil)
-	w.must("bob", "POST", fmt.Sprintf("/repos/%s/pulls/%d/reviews", w.repository, number), map[string]string{"event": "APPROVED", "body": "good"}, nil)
+	w.SetDraft("ada", number, false)
+	w.Approve("bob", number)
 	w.awaitStatus(head, "pending", "Waits for the check ci, which has not run")
-	w.must("ada", "POST", "/repos/"+w.repository+"/statuses/"+head, map[string]string{"state": "success", "context": "ci"}, nil)
+	w.Check("ada", head, "ci")
+	w.awaitMerged(number)
+}
+
+// testAnApprovalThatIsWithdrawnHolds: the change lands once it is approved again.
+func testAnApprovalThatIsWithdrawnHolds(t *testing.T, s Server) {
+	w := newWorld(t, s, options{step: slow})
+	w.AddUser("bob", "write")
+	w.Protect(1)
+	head := w.branch("one", "f1/b.txt", "fine\n")
+	number := w.open("one")
+	w.Approve("bob", number)
+	w.Label("ada", number)
+	w.awaitStatus(head, "pending", "n the queue")
+	w.Dismiss(number)
+	w.awaitStatus(head, "pending", "Held: waits for 1 of 1 approvals")
+	w.Approve("bob", number)
 	w.awaitMerged(number)
 }
 
 // slow is a step that takes long enough for somebody to come between.
 const slow = "sleep 25"
 
-func TestAPushClosingAndTheLabelTakeAChangeOut(t *testing.T) {
-	w := newWorld(t, options{step: "sleep 90"})
+func testAPushClosingAndTheLabelTakeAChangeOut(t *testing.T, s Server) {
+	w := newWorld(t, s, options{step: "sleep 90"})
 	heads, numbers := []string{}, []int{}
 	for i := range 3 {
 		name := fmt.Sprintf("c%d", i)
 		heads = append(heads, w.branch(name, fmt.Sprintf("f%d/%s.txt", i, name), "fine\n"))
 		numbers = append(numbers, w.open(name))
-		w.label("ada", numbers[i])
+		w.Label("ada", numbers[i])
 	}
 	for _, head := range heads {
 		w.awaitStatus(head, "pending", "n the queue")
 	}
 	w.git("checkout", "-q", "c0")
 	w.push("c0", "f0/more.txt", "fine\n")
-	w.must("ada", "PATCH", fmt.Sprintf("/repos/%s/pulls/%d", w.repository, numbers[1]), map[string]string{"state": "closed"}, nil)
-	var labels []struct{ ID int }
-	w.must("root", "GET", "/repos/"+w.repository+"/labels", nil, &labels)
-	w.call("ada", "DELETE", fmt.Sprintf("/repos/%s/issues/%d/labels/%d", w.repository, numbers[2], labels[0].ID), nil, nil)
+	w.Close("ada", numbers[1])
+	w.Unlabel("ada", numbers[2])
 	w.awaitStatus(heads[0], "error", "Cancelled by ")
 	w.awaitStatus(heads[1], "error", "Cancelled by ada")
 	w.awaitStatus(heads[2], "error", "Cancelled by ada")
 	w.await("the comment says that it was withdrawn", func() bool {
-		all := w.comments(numbers[0])
+		all := w.Comments(numbers[0])
 		return len(all) == 1 && strings.Contains(all[0], "was withdrawn")
 	})
 }
 
-// TestWhatWasAskedForLandsThoughMoreIsPushed: with on_push: keep.
-func TestWhatWasAskedForLandsThoughMoreIsPushed(t *testing.T) {
-	w := newWorld(t, options{step: slow, onPush: "keep"})
+// testWhatWasAskedForLandsThoughMoreIsPushed: with on_push: keep.
+func testWhatWasAskedForLandsThoughMoreIsPushed(t *testing.T, s Server) {
+	w := newWorld(t, s, options{step: slow, onPush: "keep"})
 	head := w.branch("one", "f1/b.txt", "fine\n")
 	number := w.open("one")
-	w.label("ada", number)
+	w.Label("ada", number)
 	w.awaitStatus(head, "pending", "n the queue")
 	w.push("one", "f1/more.txt", "fine\n")
 	w.awaitStatus(head, "success", "Landed as ")
 	w.git("fetch", "-q", "origin", "main")
 	if files := w.git("ls-tree", "-r", "--name-only", "FETCH_HEAD", "f1"); !strings.Contains(files, "f1/b.txt") || strings.Contains(files, "f1/more.txt") {
 		t.Errorf("the mainline has %s", files)
+	}
+}
+
+// checkAdmitted checks that as many changes were admitted as there were requests, each once and in the name of ada.
+func (w *world) checkAdmitted(want int) {
+	w.t.Helper()
+	admitted := map[string]int{}
+	for p := range w.stack.Log().Partitions() {
+		if err := tally.Records(w.t.Context(), w.stack.Log(), events.TopicChanges, p, func(e journal.Entry, counts bool) {
+			switch m := e.Message.(type) {
+			case *eventsv1.ChangeAdmitted:
+				admitted[m.Admission.Change]++
+				if a := m.Admission.Actor; a.GetName() != "ada" || a.GetIssuer() != w.proxy.URL || a.GetRole() != "lander" {
+					w.t.Errorf("%s was asked for by %v", m.Admission.Change, a)
+				}
+			case *eventsv1.ChangeRevised:
+				admitted[m.Admission.Change]++
+			}
+		}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	if len(admitted) != want {
+		w.t.Errorf("admitted are %v", admitted)
+	}
+	for change, n := range admitted {
+		if n != 1 {
+			w.t.Errorf("%s was admitted %d times", change, n)
+		}
 	}
 }
