@@ -65,6 +65,7 @@ func Doors() []Door {
 		{Route, "POST /v1/dead-letters/{topic}/{partition}/{offset}/send", Somewhere, Deliveries},
 		{Route, "GET /v1/queues/{queue}", InQueue, Read},
 		{Route, "GET /v1/queues/{queue}/events", InQueue, Read},
+		{Route, "GET /v1/queues/{queue}/access", InQueue, ManageTokens},
 		{Route, "GET /v1/queues/{queue}/graph", InQueue, Read},
 		{Route, "GET /v1/queues/{queue}/logs", InQueue, ReadLogs},
 		{Route, "POST /v1/queues/{queue}/pause", InQueue, Pause},

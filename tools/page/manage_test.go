@@ -1,6 +1,8 @@
 package page_test
 
 import (
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +55,11 @@ func TestDeadLettersAreReadAndSentAgain(t *testing.T) {
 	r.look(sizes[1], "light")
 	r.open("/dead-letters")
 	r.see("There are none")
+	r.check("no dead letters")
+	r.open("/access")
+	r.see("Access is open: whoever reaches this gateway is believed")
+	r.see("needs somebody who is")
+	r.check("access that is open")
 	w.git("checkout", "-q", "-b", "new-prices")
 	w.write("prices/n.txt", "fine\n")
 	w.commit(ada, "change")
@@ -118,4 +125,92 @@ func TestDeadLettersAreReadAndSentAgain(t *testing.T) {
 	r.see("cannot be read by this version either")
 	r.allow("status of 409")
 	r.check("a dead letter that cannot be sent again")
+}
+
+func TestAccessIsShownExplainedAndGiven(t *testing.T) {
+	w := newWorld(t, "1", 2)
+	company, partner := w.protect()
+	w.stop()
+	w.configure("    - { role: admin, queues: [tools], issuer: company, any: [{ all: { sub: id1 } }] }\n")
+	w.start()
+	r := newReader(t, w)
+	r.look(sizes[1], "light")
+	r.allow("a request to " + company)
+	r.allow("a request to " + partner)
+	r.allow("status of 401")
+
+	// A contributor sees its own role and what it may not do, and no tokens.
+	r.open("/access")
+	r.click("a.signin", "partner")
+	r.see("shop: contributor")
+	r.see("needs the role operator; you have contributor")
+	if text := r.text(); strings.Contains(text, "Make a token") || strings.Contains(text, "What somebody else") || strings.Contains(text, "tools") {
+		t.Errorf("a contributor is shown:\n%s", text)
+	}
+	r.check("a contributor's access")
+	r.click("main button", "Sign out here or everywhere")
+	r.click("dialog button", "Sign out everywhere")
+	r.see("You are signed out")
+
+	// An admin has somebody explained, by the keys; the address has what was asked.
+	r.open("/access?queue=tools")
+	r.click("a.signin", "company")
+	r.see("tools: admin")
+	r.see("shop: operator")
+	r.see("There are none.")
+	r.do(chromedp.SendKeys("input[name=user]", "id1"), chromedp.SendKeys("input[name=issuer]", "company\n"))
+	r.see("Allowed, as admin.")
+	r.eachLook("access", func() {
+		r.open("/access?queue=tools&user=id2&verb=pause&issuer=company&claim=groups%3D" + url.QueryEscape(markup))
+		r.see("Not allowed: In the queue")
+		r.see("sub is not id1")
+		r.see("There are none.")
+	})
+	r.look(sizes[1], "light")
+
+	// A token's secret is shown once, counts, and counts no more once it is revoked.
+	r.click("button", "Make a token")
+	r.do(chromedp.SendKeys("dialog input", "nightly "+markup))
+	r.check("the dialog of a token")
+	r.click("dialog button.main", "Make")
+	r.see("Copy its secret now")
+	admin := w.token
+	w.token = strings.TrimSpace(evaluate[string](r, `document.querySelector(".secret").innerText`))
+	r.check("a token's secret")
+	known := func() int {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), "GET", w.url+"/v1/whoami", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+w.token)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		return response.StatusCode
+	}
+	if status := known(); status != 200 {
+		t.Errorf("the new token is answered by %d", status)
+	}
+	r.click("dialog button", "Done")
+	r.see("nightly " + markup)
+	r.see("by Test User")
+	if strings.Contains(r.text(), w.token) {
+		t.Error("the secret is shown again")
+	}
+	r.click("main button.danger", "Revoke")
+	r.do(chromedp.SendKeys("dialog input", "it has leaked\n"))
+	r.see("There are none.")
+	if status := known(); status != 401 {
+		t.Errorf("the revoked token is answered by %d", status)
+	}
+	r.click("main label", "also those that are over")
+	r.see("revoked")
+	r.check("tokens that are over")
+	w.token = admin
+	if evaluate[bool](r, `globalThis.hurt !== undefined || document.querySelectorAll("img").length > 0`) {
+		t.Error("something of a name became a part of the page")
+	}
 }

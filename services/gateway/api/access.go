@@ -334,6 +334,40 @@ func (h *handler) permissions(r *http.Request, queue, change string) (may []Perm
 	return may, nil
 }
 
+const (
+	// maxClaims and maxQuestionBytes bound what is asked about somebody.
+	maxClaims        = 100
+	maxQuestionBytes = 1000
+)
+
+// AccessExplanation is GET /v1/queues/{queue}/access.
+type AccessExplanation access.Explanation
+
+// serveAccess says whether somebody may do something to the queue, and what each rule says.
+func (h *handler) serveAccess(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	q := access.Question{User: query.Get("user"), Verb: query.Get("verb"), Queue: r.PathValue("queue"), Issuer: query.Get("issuer"), Email: query.Get("email"), Claims: query["claim"]}
+	bad := func(message string) {
+		h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), message, "See /v1/openapi.yaml."))
+	}
+	if len(q.Claims) > maxClaims || q.User == "" {
+		bad(fmt.Sprintf("user is missing, or there are more than %d claims.", maxClaims))
+		return
+	}
+	for _, text := range append([]string{q.User, q.Issuer, q.Email}, q.Claims...) {
+		if !printable(text, maxQuestionBytes) {
+			bad(fmt.Sprintf("user, issuer, email or a claim is not printable text of at most %d bytes.", maxQuestionBytes))
+			return
+		}
+	}
+	out, err := access.ExplainTo(h.Access, h.Backend.Queues(), q)
+	if err != nil {
+		bad(sentence(err.Error()))
+		return
+	}
+	writeJSON(w, http.StatusOK, AccessExplanation(out))
+}
+
 func verbNames(verbs []access.Verb) (names []string) {
 	for _, v := range verbs {
 		names = append(names, string(v))

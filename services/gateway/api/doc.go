@@ -135,6 +135,7 @@ func (h *handler) routes() []route {
 		{"GET", "/v1/watch", h.serveWatch},
 		{"GET", "/v1/queues/{queue}", h.serveQueue},
 		{"GET", "/v1/queues/{queue}/events", h.serveEvents},
+		{"GET", "/v1/queues/{queue}/access", h.serveAccess},
 		{"GET", "/v1/queues/{queue}/graph", h.serveGraph},
 		{"GET", "/v1/queues/{queue}/logs", h.serveLogs},
 		{"POST", "/v1/queues/{queue}/pause", h.servePause},

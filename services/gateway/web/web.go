@@ -47,6 +47,7 @@ func Files() []File {
 		{Path: "/{$}", kind: page, content: index},
 		{Path: "/services", kind: page, content: index},
 		{Path: "/dead-letters", kind: page, content: index},
+		{Path: "/access", kind: page, content: index},
 		{Path: "/queues/{queue}", kind: page, content: index},
 		{Path: "/queues/{queue}/changes/{change}", kind: page, content: index},
 		{Path: "/page.js", kind: "text/javascript; charset=utf-8", content: script},

@@ -33,10 +33,10 @@ function actionsOf(c: Change): Action[] {
   return out
 }
 
-// send posts to the API, and returns what is wrong: "" if nothing is.
-export async function send(path: string, body: Record<string, unknown>): Promise<string> {
+// send posts to the API, and returns what is wrong: "" if nothing is. Some routes take no name.
+export async function send(path: string, body: Record<string, unknown>, named = true): Promise<string> {
   // A header takes Latin letters alone, so who it is goes into the body.
-  if (me.value && !signedIn.value) body = { ...body, who: me.value }
+  if (named && me.value && !signedIn.value) body = { ...body, who: me.value }
   try {
     const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })
     if (answer.ok) return ""

@@ -38,6 +38,9 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
       <a class="soft" href="/dead-letters">
         Dead letters
       </a>
+      <a class="soft" href="/access">
+        Access
+      </a>
       <Live />
       <Who queue={queue} />
       <button type="button" class="quiet" aria-label="Keys" aria-haspopup="dialog" onClick={() => (keysShown.value = true)}>
@@ -113,7 +116,8 @@ export function SignInLinks() {
 // left is where the reader signs out at the provider too, "" if it is not known.
 const left = signal<string | undefined>(undefined)
 
-function Leaving({ close }: { close: () => void }) {
+// Leaving asks whether to sign out here or everywhere.
+export function Leaving({ close }: { close: () => void }) {
   const wrong = useSignal("")
   const leave = async (everywhere: boolean) => {
     const done = await signOut(everywhere)

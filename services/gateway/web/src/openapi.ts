@@ -54,6 +54,21 @@ export interface TokenReply {
   secret: string
 }
 
+export interface AccessExplanation {
+  allowed: boolean
+  allowed_for_own_changes: boolean
+  role: "none" | "viewer" | "contributor" | "lander" | "operator" | "admin"
+  reason?: string
+  rules: RuleLine[]
+}
+
+export interface RuleLine {
+  rule: string
+  role: "viewer" | "contributor" | "lander" | "operator" | "admin"
+  applies: boolean
+  why: string
+}
+
 export interface DeadLetterList {
   letters: DeadLetter[]
   older?: number

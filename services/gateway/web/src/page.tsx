@@ -2,6 +2,7 @@
 
 import { render } from "preact"
 import { useEffect } from "preact/hooks"
+import { Access } from "./access"
 import { Change } from "./change"
 import { DeadLetters } from "./deadletters"
 import { Header, Keys, keysShown, Notice, typing } from "./frame"
@@ -11,7 +12,7 @@ import { Queues } from "./queues"
 import { route } from "./router"
 import { Services } from "./services"
 
-const titles: Record<string, string> = { services: "Services", "dead-letters": "Dead letters" }
+const titles: Record<string, string> = { services: "Services", "dead-letters": "Dead letters", access: "Access" }
 
 function Page() {
   const r = route.value
@@ -26,6 +27,8 @@ function Page() {
       return <Services />
     case "dead-letters":
       return <DeadLetters />
+    case "access":
+      return <Access />
     case "queue":
       return <Queue key={r.queue} name={r.queue} />
     case "change":

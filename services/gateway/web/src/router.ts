@@ -5,7 +5,7 @@ import { computed, signal } from "@preact/signals"
 const address = signal(location.pathname + location.search)
 addEventListener("popstate", () => (address.value = location.pathname + location.search))
 
-export type Route = { page: "queues" } | { page: "services" } | { page: "dead-letters" } | { page: "queue"; queue: string } | { page: "change"; queue: string; change: string } | { page: "nothing" }
+export type Route = { page: "queues" } | { page: "services" } | { page: "dead-letters" } | { page: "access" } | { page: "queue"; queue: string } | { page: "change"; queue: string; change: string } | { page: "nothing" }
 
 export const route = computed<Route>(() => {
   const parts = address.value
@@ -16,6 +16,7 @@ export const route = computed<Route>(() => {
   if (parts.length === 0) return { page: "queues" }
   if (parts[0] === "services" && parts.length === 1) return { page: "services" }
   if (parts[0] === "dead-letters" && parts.length === 1) return { page: "dead-letters" }
+  if (parts[0] === "access" && parts.length === 1) return { page: "access" }
   if (parts[0] === "queues" && parts.length === 2) return { page: "queue", queue: parts[1]! }
   if (parts[0] === "queues" && parts[2] === "changes" && parts.length === 4) return { page: "change", queue: parts[1]!, change: parts[3]! }
   return { page: "nothing" }
