@@ -3,7 +3,8 @@
 //
 // A target version (name, hash) is run once however many commits have it, because the hash covers
 // everything that can affect it; with Full every target runs at every
-// commit. Target graphs and steps are read and run by the code that the queue uses (buildgraph,
+// commit. It is run at the last commit that has it. If it is not green there, it is run at the first, too: one that passes there has
+// become red by something that its hash does not cover, and the commit since which it is red is searched for. Target graphs and steps are read and run by the code that the queue uses (buildgraph,
 // execution); what is proven is therefore the queue's decisions, not its reading of the manifests.
 //
 // What a landing commit names as quarantined (M24a) may be red there, and in the commits after it for as long as it is the same
@@ -89,6 +90,8 @@ type Finding struct {
 	Tail string `json:"output_tail,omitempty"`
 	// First is the first of the audited commits that has the version; later ones inherit it. Empty for a green one.
 	First string `json:"first_commit,omitempty"`
+	// PassedAt is the audited commit before First that has the version, if it passes there: something has changed that the hash does not cover.
+	PassedAt string `json:"passed_at,omitempty"`
 	// Runs is how often it was run.
 	Runs     int           `json:"runs"`
 	Duration time.Duration `json:"-"`
@@ -193,6 +196,7 @@ func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) 
 	}
 	report := &Report{Commits: make([]Commit, len(infos))}
 	wanted := &agenda{}
+	spans := map[version]*span{}
 	// parts has, for each commit, what its targets' findings will be.
 	parts := make([][]*Finding, len(infos))
 	distinct := map[version]bool{}
@@ -222,8 +226,15 @@ func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) 
 			}
 			key := version{t.Name, t.Hash.String()}
 			distinct[key] = true
-			f := a.finding(wanted, key, part, t)
+			f, task := a.finding(key, part, t)
 			parts[i] = append(parts[i], f)
+			if task != nil {
+				spans[key] = &span{task: task}
+				wanted.add(task)
+			}
+			if s := spans[key]; s != nil && !a.o.Full {
+				s.add(i, part, t)
+			}
 			if slices.Contains(named, t.Name) || before[key] {
 				excused[i][key], f.excused = true, true
 			}
@@ -231,6 +242,9 @@ func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) 
 	}
 	report.Versions = len(distinct)
 	if err := a.run(ctx, wanted, report); err != nil {
+		return nil, err
+	}
+	if err := a.sinceWhen(ctx, spans, parts, report); err != nil {
 		return nil, err
 	}
 	first := map[version]string{}
@@ -257,19 +271,18 @@ func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) 
 	return report, nil
 }
 
-// finding returns the finding of a version, and puts it on the agenda if it has to be run.
-func (a *Auditor) finding(wanted *agenda, key version, part buildgraph.Part, t targets.Target) *Finding {
+// finding returns the finding of a version, and the task that makes it if it has to be run.
+func (a *Auditor) finding(key version, part buildgraph.Part, t targets.Target) (*Finding, *task) {
 	if f := a.known[key]; f != nil && !a.o.Full {
-		return f
+		return f, nil
 	}
 	f := &Finding{Target: key.target, Hash: key.hash, Verdict: Unproven}
 	a.known[key] = f
 	if len(t.Commands) == 0 {
 		f.Outcome, f.Reason = "unverifiable", "The repository's targets are not known, and no step says how to verify it as a whole (whole_repository_steps in the configuration)."
-		return f
+		return f, nil
 	}
-	wanted.add(&task{tree: part.Tree, leaving: part.Graph.Leaving(), target: t, finding: f})
-	return f
+	return f, &task{tree: part.Tree, leaving: part.Graph.Leaving(), target: t, finding: f}
 }
 
 // quarantinedBy returns the targets that a landing commit names as quarantined. Its message ends with what the lander says of it.

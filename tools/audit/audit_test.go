@@ -140,12 +140,13 @@ func TestAGreenRangeIsGreen(t *testing.T) {
 	}
 }
 
-func TestAVersionIsRunOnceAndWithFullAtEveryCommit(t *testing.T) {
+func TestAGreenVersionIsRunOnceAndWithFullAtEveryCommit(t *testing.T) {
 	p := plant(t)
 	for _, c := range []struct {
 		args  []string
 		steps int
-	}{{[]string{"--retries", "0"}, 6}, {[]string{"--retries", "1"}, 7}, {[]string{"--full", "--retries", "0"}, 10}} {
+		// The bad one is run at the first of its two commits, too.
+	}{{[]string{"--retries", "0"}, 7}, {[]string{"--retries", "1"}, 9}, {[]string{"--full", "--retries", "0"}, 10}} {
 		out, _, err := run(t, append(c.args, "--json", "--repo", p.Dir, "--workers", "3")...)
 		if !errors.As(err, &NotGreen{}) {
 			t.Fatalf("%q: %v", c.args, err)
@@ -161,6 +162,38 @@ func TestAVersionIsRunOnceAndWithFullAtEveryCommit(t *testing.T) {
 		if len(got.NotGreen) != 2 || got.NotGreen[0].ID != p.commits[2] || got.NotGreen[0].Bad[0].Target != "//a" || got.NotGreen[0].Bad[0].Tail != "bad\n" || got.NotGreen[1].Bad[0].First != p.commits[2] {
 			t.Errorf("%q: not green: %+v", c.args, got.NotGreen)
 		}
+	}
+}
+
+// TestACommitThatNoHashSeesIsRed: //a reads a file that is none of its sources, and a commit breaks it there. The commits from that one on
+// are red, and none before. What was red all along is not told otherwise.
+func TestACommitThatNoHashSeesIsRed(t *testing.T) {
+	r := audittest.New(t)
+	files := audittest.Target("a")
+	files["a/landfall.yaml"] = strings.Replace(files["a/landfall.yaml"], "cat a.txt", "cat ../NOTES; grep -q good ../NOTES", 1)
+	files["a/landfall.yaml"] = strings.Replace(files["a/landfall.yaml"], "; grep -q good a.txt", " && grep -q good a.txt", 1)
+	files["NOTES"] = "good\n"
+	maps.Copy(files, audittest.Target("b"))
+	commits := []string{r.Commit("begin", files)}
+	for _, step := range []map[string]string{{"b/b.txt": "very good\n"}, {"c.txt": "1"}, {"NOTES": "gone\n"}, {"b/b.txt": "bad\n"}, {"c.txt": "2"}} {
+		commits = append(commits, r.Commit("next", step))
+	}
+	out, _, err := run(t, "--repo", r.Dir)
+	var red NotGreen
+	if !errors.As(err, &red) || red != (NotGreen{3, 6}) {
+		t.Errorf("the error is %v\n%s", err, out)
+	}
+	for _, want := range []string{
+		commits[3][:12] + "  next (Ada)\n  red      //a (version ",
+		"\n    not before: the same version passes at " + commits[2][:12] + ", so something has changed that its hash does not cover\n",
+		"): inherited from " + commits[3][:12] + "\n", "3 of 6 commits are green: ",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in:\n%s", want, out)
+		}
+	}
+	if n := strings.Count(out, "not before"); n != 1 {
+		t.Errorf("%d are said to be red by what no hash covers:\n%s", n, out)
 	}
 }
 

@@ -56,8 +56,10 @@ func Command(logger *slog.Logger) *cobra.Command {
 scratch. Nothing that the queue recorded is read or believed.
 
 The range is what --to has and --from has not: --from itself is not audited. Without --from it is the
-whole history. Target versions are equal if their hashes are; --full builds every target at every
-commit all the same.
+whole history. Target versions are equal if their hashes are: each is built at the last commit that has
+it, and one that is red there at the first too. If it passes there, something has changed that no hash
+covers, such as an ignored file, and the commit since which it is red is searched for. --full builds
+every target at every commit all the same.
 
 What the targets are says the configuration (--config, else landfall.config.yaml in the clone), else what fits the repository.
 

@@ -75,6 +75,9 @@ func (f *Finding) write(w io.Writer, commit string) {
 		fmt.Fprintf(w, ", command %s", f.Command)
 	}
 	fmt.Fprintf(w, ": %s\n", clean(f.Reason))
+	if f.PassedAt != "" {
+		fmt.Fprintf(w, "    not before: the same version passes at %s, so something has changed that its hash does not cover\n", events.ShortID(f.PassedAt))
+	}
 	lines := strings.Split(strings.TrimRight(f.Tail, "\n"), "\n")
 	for _, line := range lines[max(0, len(lines)-shownTail):] {
 		if line != "" {

@@ -1,0 +1,78 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"landfall.build/engine/targets"
+	"landfall.build/platform/buildgraph"
+)
+
+// span is the audited commits that have a version, which is run at the last of them.
+type span struct {
+	task    *task
+	commits []int
+	// runs are what would run it at each of the commits.
+	runs []task
+}
+
+func (s *span) add(commit int, part buildgraph.Part, t targets.Target) {
+	run := task{tree: part.Tree, leaving: part.Graph.Leaving(), target: t, finding: s.task.finding}
+	s.commits, s.runs = append(s.commits, commit), append(s.runs, run)
+	*s.task = run
+}
+
+// sinceWhen looks at each version that is not green at the last of its commits, whether it was at the first, and if so finds the commit
+// since which it is not. The commits before that have a green finding of it.
+func (a *Auditor) sinceWhen(ctx context.Context, spans map[version]*span, parts [][]*Finding, report *Report) error {
+	var doubtful []*span
+	for _, s := range spans {
+		if s.task.finding.Verdict != Green && len(s.commits) > 1 {
+			doubtful = append(doubtful, s)
+		}
+	}
+	slices.SortFunc(doubtful, func(x, y *span) int {
+		return cmp.Or(cmp.Compare(x.commits[0], y.commits[0]), cmp.Compare(x.task.finding.Target, y.task.finding.Target))
+	})
+	firsts := &agenda{}
+	at := make([]*Finding, len(doubtful))
+	for i, s := range doubtful {
+		at[i] = s.runAt(firsts, 0)
+	}
+	if err := a.run(ctx, firsts, report); err != nil {
+		return err
+	}
+	for i, s := range doubtful {
+		if at[i].Verdict != Green {
+			continue
+		}
+		passes, fails := 0, len(s.commits)-1
+		for fails-passes > 1 {
+			next, middle := &agenda{}, (passes+fails)/2
+			f := s.runAt(next, middle)
+			if err := a.run(ctx, next, report); err != nil {
+				return err
+			}
+			if f.Verdict == Green {
+				passes = middle
+			} else {
+				fails = middle
+			}
+		}
+		red := s.task.finding
+		red.PassedAt = report.Commits[s.commits[passes]].ID
+		for _, commit := range s.commits[:fails] {
+			parts[commit][slices.Index(parts[commit], red)] = at[i]
+		}
+	}
+	return nil
+}
+
+// runAt puts the version on an agenda, to be run at one of its commits, and returns what the finding will be.
+func (s *span) runAt(wanted *agenda, place int) *Finding {
+	t := s.runs[place]
+	t.finding = &Finding{Target: t.finding.Target, Hash: t.finding.Hash, Verdict: Unproven, excused: true} // it is counted already
+	wanted.add(&t)
+	return t.finding
+}
