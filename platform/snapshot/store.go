@@ -76,13 +76,18 @@ func Open(dir string, pace Pace) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("directory for snapshots: %w", err)
 	}
+	removeAbandoned(dir)
+	return &Store{dir: dir, pace: pace}, nil
+}
+
+// removeAbandoned removes from a directory what nobody finished to write.
+func removeAbandoned(dir string) {
 	unfinished, _ := filepath.Glob(filepath.Join(dir, newFiles)) // the pattern is not malformed
 	for _, name := range unfinished {
 		if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) > abandonedAfter {
 			os.Remove(name) // or it is tried again at the next start
 		}
 	}
-	return &Store{dir: dir, pace: pace}, nil
 }
 
 // InMemory is a store for tests and models: what it keeps is lost with it, and saved before Save returns. A pace that
@@ -104,14 +109,19 @@ func (s *Store) Save(k Key, state []byte) (err error) {
 		s.memory[k] = state
 		return nil
 	}
+	return write(s.path(k), header{k, Format}, state)
+}
+
+// write replaces a file. A crash leaves the old one or the new one.
+func write(path string, h any, state []byte) (err error) {
 	if len(state) > maxBytes {
 		return fmt.Errorf("a snapshot of %d bytes is not kept; the limit is %d", len(state), maxBytes)
 	}
-	head, err := json.Marshal(header{k, Format})
+	head, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(s.dir, newFiles)
+	f, err := os.CreateTemp(filepath.Dir(path), newFiles)
 	if err != nil {
 		return err
 	}
@@ -137,7 +147,7 @@ func (s *Store) Save(k Key, state []byte) (err error) {
 	if err = f.Close(); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), s.path(k))
+	return os.Rename(f.Name(), path)
 }
 
 // Load gives the state that was saved last for a key, or ErrNone.
@@ -153,29 +163,10 @@ func (s *Store) Load(k Key) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("%w: %w", ErrNone, fs.ErrNotExist)
 	}
-	info, err := os.Stat(s.path(k))
+	head, state, err := read(s.path(k))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+		return nil, err
 	}
-	if info.Size() > maxBytes+1<<16 {
-		return nil, fmt.Errorf("%w: %s has %d bytes", ErrNone, s.path(k), info.Size())
-	}
-	b, err := os.ReadFile(s.path(k))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNone, err)
-	}
-	return s.check(k, b)
-}
-
-func (s *Store) check(k Key, b []byte) ([]byte, error) {
-	if len(b) < len(magic)+digestBytes || !strings.HasPrefix(string(b[:len(magic)]), magic) {
-		return nil, fmt.Errorf("%w: the file is not a snapshot of this layout", ErrNone)
-	}
-	body, digest := b[:len(b)-digestBytes], b[len(b)-digestBytes:]
-	if xxhash.Sum64(body) != binary.BigEndian.Uint64(digest) {
-		return nil, fmt.Errorf("%w: the file is damaged", ErrNone)
-	}
-	head, state, _ := bytes.Cut(body[len(magic):], []byte("\n"))
 	var h header
 	if err := json.Unmarshal(head, &h); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNone, err)
@@ -187,6 +178,30 @@ func (s *Store) check(k Key, b []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: it is of format %d, and this release opens %d to %d", ErrNone, h.Format, OldestFormat, Format)
 	}
 	return state, nil
+}
+
+// read returns the two parts of a file, or ErrNone if it is not as it was written.
+func read(path string) (head, state []byte, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	if info.Size() > maxBytes+1<<16 {
+		return nil, nil, fmt.Errorf("%w: %s has %d bytes", ErrNone, path, info.Size())
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	if len(b) < len(magic)+digestBytes || !strings.HasPrefix(string(b[:len(magic)]), magic) {
+		return nil, nil, fmt.Errorf("%w: the file is not a snapshot of this layout", ErrNone)
+	}
+	body, digest := b[:len(b)-digestBytes], b[len(b)-digestBytes:]
+	if xxhash.Sum64(body) != binary.BigEndian.Uint64(digest) {
+		return nil, nil, fmt.Errorf("%w: the file is damaged", ErrNone)
+	}
+	head, state, _ = bytes.Cut(body[len(magic):], []byte("\n"))
+	return head, state, nil
 }
 
 // Saved returns when a snapshot was last saved for a service and a partition, zero if never.

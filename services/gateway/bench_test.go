@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os/exec"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/gitrepo/gitrepotest"
 	"landfall.build/platform/journal"
+	"landfall.build/services/gateway/state/statetest"
 	"landfall.build/services/gateway/view"
 )
 
@@ -161,6 +163,62 @@ func BenchmarkGoodRequestsInAFlood(b *testing.B) {
 				b.ReportMetric(float64(repo.wire.Connections()-connections), "connections")
 				r.stop()
 			}
+		})
+	}
+}
+
+// BenchmarkFoldingWhileCheckpointsAreMade is how long an event takes from its append until people see it, while checkpoints of the past are
+// made of an old log of 60,000 records, and while none are due.
+func BenchmarkFoldingWhileCheckpointsAreMade(b *testing.B) {
+	const old, followed = 60_000, 40_000
+	for _, made := range []bool{false, true, false, true} {
+		b.Run(fmt.Sprintf("made=%v", made), func(b *testing.B) {
+			begin := time.Now()
+			if made {
+				begin = begin.Add(-24 * time.Hour) // what was written a moment ago gets no checkpoint
+			}
+			log, story := newLog(1), statetest.New(rand.New(rand.NewPCG(1, 2)), 100)
+			written := uint64(0)
+			put := func(e journal.Entry) {
+				e.Time, e.Source, e.Term, e.Message = begin, "", -1, proto.Clone(e.Message)
+				if _, err := log.Append(b.Context(), e.Topic, 0, e.Envelope); err != nil {
+					b.Fatal(err)
+				}
+				written++
+			}
+			for written < old {
+				for _, e := range story.Next() {
+					put(e)
+				}
+			}
+			g, _, stop := startWithDisk(b, log, b.TempDir())
+			defer stop()
+			var took []time.Duration
+			for b.Loop() {
+				took = took[:0]
+				for len(took) < followed {
+					for _, e := range story.Next() {
+						began := time.Now()
+						put(e)
+						for seen := uint64(0); seen < written; {
+							changed := g.Changed(testQueue)
+							if g.Read(testQueue, func(q *view.Queue) { seen = q.Sequence() }); seen < written {
+								<-changed
+							}
+						}
+						took = append(took, time.Since(began))
+					}
+				}
+			}
+			slices.Sort(took)
+			sum := time.Duration(0)
+			for _, d := range took {
+				sum += d
+			}
+			b.ReportMetric(float64(sum.Microseconds())/float64(len(took)), "µs/event")
+			b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1000, "median-µs")
+			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1000, "p99-µs")
+			b.ReportMetric(float64(g.queues[testQueue].past.Checkpoints()), "checkpoints")
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"go.opentelemetry.io/otel/metric"
 
@@ -22,7 +21,6 @@ import (
 	"landfall.build/platform/journal"
 	"landfall.build/platform/snapshot"
 	"landfall.build/services/gateway/api"
-	"landfall.build/services/gateway/past"
 	"landfall.build/services/gateway/profilelog"
 	"landfall.build/services/gateway/signin"
 	"landfall.build/services/gateway/view"
@@ -86,15 +84,6 @@ type Gateway struct {
 
 // maxAnswering is how many full explanations are worked out at a time.
 const maxAnswering = 2
-
-const (
-	// maxLooking is how many pasts are folded at a time.
-	maxLooking = 2
-	// checkpointEvery is after how many records of a partition the past of a queue has a checkpoint, and checkpointBytes how many bytes
-	// the checkpoints of all queues may take.
-	checkpointEvery = 10_000
-	checkpointBytes = 128 << 20
-)
 
 // New checks the options and makes the gateway; Run starts it.
 func New(o Options) (*Gateway, error) {
@@ -210,6 +199,7 @@ func (g *Gateway) run(ctx context.Context, start func(func(context.Context) erro
 	if g.Meter != nil {
 		start(g.sampleWaits)
 	}
+	start(g.keepPast)
 	g.Logger.Info("gateway is ready", "queues", len(g.queues), "partitions", g.Log.Partitions())
 	<-ctx.Done()
 	return context.Cause(ctx)
@@ -228,21 +218,6 @@ func (g *Gateway) Read(name string, f func(*view.Queue)) bool {
 	defer q.mu.Unlock()
 	f(q.state.View)
 	return true
-}
-
-// ReadAt implements api.Backend.
-func (g *Gateway) ReadAt(ctx context.Context, name string, at time.Time, f func(*view.Queue)) error {
-	q := g.queues[name]
-	if q == nil {
-		return api.ErrUnknownQueue
-	}
-	select {
-	case g.looking <- struct{}{}:
-		defer func() { <-g.looking }()
-	case <-ctx.Done():
-		return fmt.Errorf("%w: others are answered: %w", past.ErrReading, context.Cause(ctx))
-	}
-	return q.past.Read(ctx, at, f)
 }
 
 // Answer implements api.Backend.

@@ -52,9 +52,7 @@ func newQueue(g *Gateway, settings configuration.Queue) *queue {
 	return &queue{
 		gateway: g, settings: settings, state: state.New(settings.Name, g.View),
 		waiting: map[string][]*waiter{}, consequences: map[string]chan lineup.Consequence{},
-		past: past.New(past.Options{
-			Log: g.Log, Queue: settings.Name, Limits: g.View, Every: checkpointEvery, Bytes: checkpointBytes / len(g.Config.QueueNames()),
-		}),
+		past:    g.newPast(settings.Name),
 		changed: make(chan struct{}), waits: map[string]*waits{}, inbox: newInbox(), far: newInbox(), room: make(chan struct{}, maxWaiting),
 	}
 }

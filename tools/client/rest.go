@@ -195,17 +195,19 @@ func (c *Client) then(path string, query url.Values) string {
 	return path + "?" + query.Encode()
 }
 
-// Queue returns one queue.
-func (c *Client) Queue(ctx context.Context, queue string) (view.Overview, error) {
-	var out view.Overview
-	err := c.call(ctx, http.MethodGet, c.then(queuePath(queue), url.Values{}), nil, &out)
-	return out, err
+// Queues lists all queues, as they are.
+func (c *Client) Queues(ctx context.Context) ([]view.Overview, error) {
+	return c.listQueues(ctx, "/v1/queues")
 }
 
-// Queues lists all queues.
-func (c *Client) Queues(ctx context.Context) ([]view.Overview, error) {
+// QueuesThen lists all queues, as they were at the moment that the client shows.
+func (c *Client) QueuesThen(ctx context.Context) ([]view.Overview, error) {
+	return c.listQueues(ctx, c.then("/v1/queues", url.Values{}))
+}
+
+func (c *Client) listQueues(ctx context.Context, path string) ([]view.Overview, error) {
 	var list api.QueueList
-	err := c.call(ctx, http.MethodGet, "/v1/queues", nil, &list)
+	err := c.call(ctx, http.MethodGet, path, nil, &list)
 	return list.Queues, err
 }
 

@@ -100,16 +100,9 @@ func statusCommand() *cobra.Command {
 }
 
 func (s *session) showQueues(ctx context.Context) error {
-	queues, err := s.client.Queues(ctx)
+	queues, err := s.client.QueuesThen(ctx)
 	if err != nil {
 		return err
-	}
-	if s.at != "" {
-		for i := range queues {
-			if queues[i], err = s.client.Queue(ctx, queues[i].Queue); err != nil {
-				return err
-			}
-		}
 	}
 	if s.asJSON {
 		return s.print(queues)

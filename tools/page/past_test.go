@@ -28,14 +28,17 @@ func (w *world) get(path string) string {
 	return string(text)
 }
 
-var shownOfThePast = []string{"", "/changes", "/graph", "/changes/round-up", "/changes/round-up/explain", "/changes/tax-table"}
+var shownOfThePast = []string{
+	"/v1/queues", "/v1/queues/shop", "/v1/queues/shop/changes", "/v1/queues/shop/graph", "/v1/queues/shop/changes/round-up", "/v1/queues/shop/changes/round-up/explain",
+	"/v1/queues/shop/changes/tax-table",
+}
 
 // still waits until nothing has happened for a second, and returns a moment in it and what was served then.
 func (w *world) still() (at string, served []string) {
 	w.t.Helper()
 	all := func() (out []string) {
 		for _, path := range shownOfThePast {
-			out = append(out, w.get("/v1/queues/shop"+path))
+			out = append(out, w.get(path))
 		}
 		return out
 	}
@@ -67,7 +70,7 @@ func TestThePastOfAnIncidentIsShownAndPlayed(t *testing.T) {
 
 	// Byte for byte what was served then.
 	for i, path := range shownOfThePast {
-		if then := w.get("/v1/queues/shop" + path + "?at=" + url.QueryEscape(at)); then != served[i] {
+		if then := w.get(path + "?at=" + url.QueryEscape(at)); then != served[i] {
 			t.Errorf("%s was\n%s\nand of the past is\n%s", path, served[i], then)
 		}
 	}
@@ -99,6 +102,11 @@ func TestThePastOfAnIncidentIsShownAndPlayed(t *testing.T) {
 	r.open("/queues/shop?view=graph&" + query)
 	r.see("1 change that meets no other")
 	r.check("the graph of the past")
+
+	// So is the page of all queues.
+	r.open("/?" + query)
+	r.see("Paused by Grace: incident 7")
+	r.check("the queues of the past")
 
 	// The slider goes on with the keys, and ends at the present.
 	r.open("/queues/shop?span=10&" + query)

@@ -52,8 +52,9 @@ type Backend interface {
 	// Read calls f with the view of a queue, which f must not keep; false if there is no such queue.
 	Read(queue string, f func(*view.Queue)) bool
 	// ReadAt calls f with the view of a queue as it was at a time, which f must not keep. Its errors are ErrUnknownQueue and, where the
-	// context ended before the log was folded up to there, past.ErrReading: the next call goes on from where it was.
-	ReadAt(ctx context.Context, queue string, at time.Time, f func(*view.Queue)) error
+	// context ended before the log was folded up to there, past.ErrReading: the next call goes on from where it was. Only if whole is
+	// set the view may be asked where a step waits, which costs more.
+	ReadAt(ctx context.Context, queue string, at time.Time, whole bool, f func(*view.Queue)) error
 	// Answer works out a full explanation, for which it reads the log.
 	Answer(ctx context.Context, queue string, i *view.Inquiry) error
 	// Changed is closed when the next record of the queue was folded.

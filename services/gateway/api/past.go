@@ -57,9 +57,22 @@ func (l *looks) end(caller string) {
 // readThen calls f with the view of the queue that the path names, at the moment that the request names (at), and with that moment; else as
 // the queue is now.
 func (h *handler) readThen(r *http.Request, f func(*view.Queue, time.Time)) error {
+	return h.readAllThen(r, []string{r.PathValue("queue")}, false, f)
+}
+
+// readAllThen is readThen for several queues, one after the other. Only if whole is set a view of the past may be asked where a step waits.
+func (h *handler) readAllThen(r *http.Request, queues []string, whole bool, f func(*view.Queue, time.Time)) error {
+	if err := h.Backend.Ready(); err != nil {
+		return err
+	}
 	text := r.URL.Query().Get("at")
 	if text == "" {
-		return h.read(r, func(q *view.Queue) { f(q, h.Clock()) })
+		for _, name := range queues {
+			if !h.Backend.Read(name, func(q *view.Queue) { f(q, h.Clock()) }) {
+				return h.unknownQueue(r, name)
+			}
+		}
+		return nil
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
@@ -67,9 +80,6 @@ func (h *handler) readThen(r *http.Request, f func(*view.Queue, time.Time)) erro
 	}
 	if at.After(h.Clock()) {
 		return fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%s is not in the past.", clipText(text, 40)), "Leave at out for the present.")
-	}
-	if err := h.Backend.Ready(); err != nil {
-		return err
 	}
 	asker := askerOf(r)
 	caller := asker.Issuer + " " + asker.Subject
@@ -82,12 +92,15 @@ func (h *handler) readThen(r *http.Request, f func(*view.Queue, time.Time)) erro
 	defer h.looks.end(caller)
 	ctx, stop := context.WithTimeout(r.Context(), pastPatience)
 	defer stop()
-	switch err := h.Backend.ReadAt(ctx, r.PathValue("queue"), at, func(q *view.Queue) { f(q, at) }); {
-	case errors.Is(err, ErrUnknownQueue):
-		return h.unknownQueue(r, r.PathValue("queue"))
-	case errors.Is(err, past.ErrReading):
-		return fail(http.StatusServiceUnavailable, CodePastUnread, "The log is not folded up to that moment yet.", "Ask again: it goes on from where it is.")
-	default:
-		return err
+	for _, name := range queues {
+		switch err := h.Backend.ReadAt(ctx, name, at, whole, func(q *view.Queue) { f(q, at) }); {
+		case errors.Is(err, ErrUnknownQueue):
+			return h.unknownQueue(r, name)
+		case errors.Is(err, past.ErrReading):
+			return fail(http.StatusServiceUnavailable, CodePastUnread, "The log is not folded up to that moment yet.", "Ask again: it goes on from where it is.")
+		case err != nil:
+			return err
+		}
 	}
+	return nil
 }

@@ -51,7 +51,7 @@ func at(second int) string {
 
 func TestAQueueIsShownAsItWas(t *testing.T) {
 	get := past(t)
-	for _, path := range []string{"/v1/queues/main", "/v1/queues/main/changes", "/v1/queues/main/graph", "/v1/queues/main/changes/c1", "/v1/queues/main/changes/c1/explain"} {
+	for _, path := range []string{"/v1/queues", "/v1/queues/main", "/v1/queues/main/changes", "/v1/queues/main/graph", "/v1/queues/main/changes/c1", "/v1/queues/main/changes/c1/explain"} {
 		_, now := get(path)
 		status, then := get(path + "?" + at(0))
 		if status != http.StatusOK || !strings.HasSuffix(path, "graph") && now == then {
@@ -70,6 +70,7 @@ func TestWhatIsNoMomentOfThePastIsRefused(t *testing.T) {
 	get := past(t)
 	for _, c := range []struct{ path, says string }{
 		{"/v1/queues/main?at=yesterday", "not a time"},
+		{"/v1/queues?at=yesterday", "not a time"},
 		{"/v1/queues/main?" + at(3601), "not in the past"},
 		{"/v1/queues/main/changes/c1/explain?full=true&" + at(1), "landfall replay"},
 	} {

@@ -42,13 +42,11 @@ func (h *handler) serveServices(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (h *handler) serveQueues(w http.ResponseWriter, r *http.Request) {
-	if err := h.Backend.Ready(); err != nil {
+	list := QueueList{Queues: []view.Overview{}}
+	err := h.readAllThen(r, h.readable(r), false, func(q *view.Queue, now time.Time) { list.Queues = append(list.Queues, overviewOf(q, now)) })
+	if err != nil {
 		h.writeFailure(w, r, err)
 		return
-	}
-	list := QueueList{Queues: []view.Overview{}}
-	for _, name := range h.readable(r) {
-		h.Backend.Read(name, func(q *view.Queue) { list.Queues = append(list.Queues, overviewOf(q, h.Clock())) })
 	}
 	writeJSON(w, http.StatusOK, list)
 }
@@ -132,7 +130,7 @@ func (h *handler) serveExplain(w http.ResponseWriter, r *http.Request) {
 	var explanation view.Explanation
 	var inquiry *view.Inquiry
 	var known bool
-	err := h.readThen(r, func(q *view.Queue, now time.Time) {
+	err := h.readAllThen(r, []string{r.PathValue("queue")}, true, func(q *view.Queue, now time.Time) {
 		explanation, known = q.Explain(r.PathValue("change"))
 		explanation.WaitingStep = q.Waiting(r.PathValue("change"), now)
 		if known && full {

@@ -1,6 +1,7 @@
 package past
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -8,46 +9,124 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/evidence"
+	"landfall.build/engine/steps"
+	"landfall.build/events"
+	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/memory"
+	"landfall.build/platform/snapshot"
 	"landfall.build/services/gateway/state/statetest"
 	"landfall.build/services/gateway/view"
 )
 
-// BenchmarkLooking is how long a moment takes that was not asked for before, on a log of 250,000 records of a queue with 100 pending changes:
-// the median, and the slowest of 100.
+// BenchmarkLooking is how long a moment takes, of a log of a million records of a queue with 100 pending changes: the first after a start,
+// random ones, with where steps wait, and those of one who plays it forward. The checkpoints are on disk, and made before.
 func BenchmarkLooking(b *testing.B) {
-	const records = 250_000
-	log, story := memory.New(memory.Options{Partitions: 1}), statetest.New(rand.New(rand.NewPCG(1, 2)), 100)
-	begin, written := story.Now(), 0
+	for _, records := range []int{100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("records=%d", records), func(b *testing.B) { benchmarkLooking(b, records) })
+	}
+}
+
+// remembered is how many versions a builder remembers by default (builder.remember).
+const remembered = 16_384
+
+// recordMany returns a log of so many records, and when it begins and ends. Evidence is forgotten as a builder does it.
+func recordMany(b *testing.B, records int) (log *memory.Log, begin, end time.Time) {
+	log, story, worker := memory.New(memory.Options{Partitions: 1}), statetest.New(rand.New(rand.NewPCG(1, 2)), 100), steps.New()
+	begin = story.Now()
+	written, full := 0, 2*remembered
+	put := func(topic string, e events.Envelope) {
+		e.Time, e.Source, e.Term, e.Message = story.Now(), "", -1, proto.Clone(e.Message)
+		offsets, err := log.Append(b.Context(), topic, 0, e)
+		if err != nil {
+			b.Fatal(err)
+		}
+		worker.Apply(e.Message, steps.Origin{Offset: offsets[0]})
+		written++
+	}
 	for written < records {
 		for _, e := range story.Next() {
-			e.Source, e.Term, e.Time, e.Message = "", -1, story.Now(), proto.Clone(e.Message)
-			if _, err := log.Append(b.Context(), e.Topic, 0, e.Envelope); err != nil {
-				b.Fatal(err)
+			put(e.Topic, e.Envelope)
+		}
+		if worker.Early() > remembered {
+			worker.ForgetEarly()
+		}
+		if worker.Remembered() >= full {
+			for some := range slices.Chunk(worker.Forgettable(remembered), 2048) {
+				put(events.TopicBuilds, events.Envelope{Queue: main, Message: evidence.ForgottenRecord(some)})
 			}
-			written++
+			full = 2 * worker.Remembered()
 		}
 	}
-	look := func(p *Past, at time.Time) time.Duration {
+	return log, begin, story.Now()
+}
+
+func benchmarkLooking(b *testing.B, records int) {
+	log, begin, end := recordMany(b, records)
+	store, err := snapshot.Open(b.TempDir(), snapshot.DefaultPace)
+	if err != nil {
+		b.Fatal(err)
+	}
+	start := func(log journal.Log) *Past {
+		kept, err := store.Series(snapshot.SeriesKey{Key: snapshot.Key{Log: log.ID()}, Name: main})
+		if err != nil {
+			b.Fatal(err)
+		}
+		p := New(Options{Log: log, Queue: main, Limits: view.DefaultLimits(), Every: 5_000, Bytes: 2 << 30, Kept: kept})
+		if err := p.CatchUp(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		return p
+	}
+	began := time.Now()
+	start(log)
+	made := time.Since(began)
+	look := func(p *Past, at time.Time, whole bool) time.Duration {
 		began := time.Now()
-		if err := p.Read(b.Context(), at, func(q *view.Queue) { q.Overview(); q.Pending(); q.Finished(100) }); err != nil {
+		if err := p.Read(b.Context(), at, whole, func(q *view.Queue) {
+			q.Overview()
+			pending := q.Pending()
+			q.Finished(1000)
+			q.Graph()
+			if whole {
+				q.Explain(pending[0].Change)
+				q.Waiting(pending[0].Change, at)
+			}
+		}); err != nil {
 			b.Fatal(err)
 		}
 		return time.Since(began)
 	}
 	random := rand.New(rand.NewPCG(3, 4))
-	for b.Loop() {
-		p := New(Options{Log: log, Queue: main, Limits: view.DefaultLimits(), Every: 10_000, Bytes: 128 << 20})
-		first := look(p, story.Now())
-		var took []time.Duration
-		for range 100 {
-			took = append(took, look(p, begin.Add(time.Duration(random.Int64N(int64(story.Now().Sub(begin)))))))
-		}
+	report := func(name string, took []time.Duration) {
 		slices.Sort(took)
-		b.ReportMetric(first.Seconds(), "first-s")
-		b.ReportMetric(took[50].Seconds()*1000, "median-ms")
-		b.ReportMetric(took[99].Seconds()*1000, "slowest-ms")
+		n := len(took)
+		b.ReportMetric(float64(took[n/2].Milliseconds()), name+"median-ms")
+		b.ReportMetric(float64(took[n*95/100].Milliseconds()), name+"p95-ms")
+		b.ReportMetric(float64(took[n-1].Milliseconds()), name+"slowest-ms")
+	}
+	for b.Loop() {
+		p := start(log)
+		first := look(p, end, false)
+		b.ReportMetric(float64(first.Milliseconds()), "first-ms")
+		for _, whole := range []bool{false, true} {
+			var took []time.Duration
+			for range 100 {
+				took = append(took, look(p, begin.Add(time.Duration(random.Int64N(int64(end.Sub(begin))))), whole))
+			}
+			report(map[bool]string{true: "explain-"}[whole], took)
+		}
+		// An hour of the slider is played in 240 parts.
+		var took []time.Duration
+		at := begin.Add(end.Sub(begin) / 2)
+		look(p, at, false)
+		for range 60 {
+			at = at.Add(time.Hour / 240)
+			took = append(took, look(p, at, false))
+		}
+		report("played-", took)
 		b.ReportMetric(float64(p.bytes)/(1<<20), "checkpoints-MiB")
 		b.ReportMetric(float64(len(p.checkpoints)), "checkpoints")
+		b.ReportMetric(made.Seconds(), "made-s")
 	}
 }

@@ -44,7 +44,7 @@ func (o *Quota) clause() string {
 
 // overQuota returns the quota for which steps of a pending change wait, and whether others of its steps run; nil if none waits for one.
 func (q *Queue) overQuota(r ref) (o *Quota, runs bool) {
-	if q.known.Settings().GetQuotas() == nil {
+	if !q.HasQuotas() {
 		return nil, false
 	}
 	q.choice.SetQuotas(q.known.Settings().GetQuotas())

@@ -68,6 +68,9 @@ const (
 
 // foldChoice has the builder's core fold a record too.
 func (q *Queue) foldChoice(e journal.Entry) {
+	if q.choice == nil {
+		return
+	}
 	switch e.Topic {
 	case events.TopicDecisions, events.TopicBuilds, events.TopicChanges:
 		q.choice.Apply(e.Message, steps.Origin{Offset: e.Offset})
@@ -76,6 +79,13 @@ func (q *Queue) foldChoice(e journal.Entry) {
 		q.choice.ForgetEarly()
 	}
 }
+
+// DropChoice makes folding cost less: what workers choose their steps by is no longer folded, so Waiting must not be asked, nor
+// anything once HasQuotas.
+func (q *Queue) DropChoice() { q.choice = nil }
+
+// HasQuotas reports whether what is said of changes that wait rests on what workers choose their steps by.
+func (q *Queue) HasQuotas() bool { return q.known.Settings().GetQuotas() != nil }
 
 // Waiting returns where the first waiting step of a change stands at a time, nil if no step of it waits for a worker.
 func (q *Queue) Waiting(id string, now time.Time) *WaitingStep {

@@ -228,7 +228,7 @@ func (b *Backend) Read(name string, f func(*view.Queue)) bool {
 }
 
 // ReadAt implements api.Backend: what was folded is its log.
-func (b *Backend) ReadAt(_ context.Context, name string, at time.Time, f func(*view.Queue)) error {
+func (b *Backend) ReadAt(_ context.Context, name string, at time.Time, _ bool, f func(*view.Queue)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.queues[name]
