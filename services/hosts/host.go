@@ -25,9 +25,23 @@ type Host interface {
 	SetComment(ctx context.Context, number, id int64, text string) (int64, error)
 	// RemoveLabel takes the label off.
 	RemoveLabel(ctx context.Context, number int64) error
+	// Examine looks at what people need to land there, with a webhook to an address that ends in path. It changes nothing.
+	Examine(ctx context.Context, path string) Examined
 	// MarkMerged closes a pull request as merged by a commit of the branch.
 	MarkMerged(ctx context.Context, number int64, commit string) error
 }
+
+// Examined is what an examination has found.
+type Examined struct {
+	Problems []Problem
+	// Webhook is the address of the webhook, "" if there is none.
+	Webhook string
+	// Try has the host send a webhook; nil if that cannot be had.
+	Try func(ctx context.Context) error
+}
+
+// Problem is something that is wrong at a host, with a code of the doctor's.
+type Problem struct{ Code, Message, Advice string }
 
 // Errors of a Host.
 var (

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"maps"
@@ -328,6 +329,25 @@ func TestWebhooksThatAreForgedReplayedOrOversizedAreRefused(t *testing.T) {
 	} {
 		if got := post(c.path, c.body, c.delivery); got != c.want {
 			t.Errorf("%s %.5s %s: %d, want %d", c.path, c.body, c.delivery, got, c.want)
+		}
+	}
+	arrivals := func(proof string) (a Arrivals, status int) {
+		request, _ := http.NewRequest("GET", server.URL+"/v1/hosts/forge", nil)
+		request.Header.Set(ArrivalsHeader, proof)
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		_ = json.NewDecoder(answer.Body).Decode(&a)
+		return a, answer.StatusCode
+	}
+	if a, status := arrivals(ArrivalsProof("forge", []byte("s"))); status != http.StatusOK || !a.Taken.After(a.Refused) || !strings.Contains(a.Reason, "longer than") {
+		t.Errorf("arrivals are %+v, %d", a, status)
+	}
+	for _, proof := range []string{"", ArrivalsProof("forge", []byte("x")), ArrivalsProof("other", []byte("s"))} {
+		if a, status := arrivals(proof); status != http.StatusUnauthorized || a != (Arrivals{}) {
+			t.Errorf("with the proof %q: %+v, %d", proof, a, status)
 		}
 	}
 	if end, err := log.End(t.Context(), events.TopicHosts, 0); err != nil || end != 2 {

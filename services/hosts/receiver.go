@@ -2,12 +2,18 @@ package hosts
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,7 +48,27 @@ type Receiver struct {
 
 	mu   sync.Mutex
 	seen *lru.Cache[string, struct{}]
+	// arrivals has what last came of each host.
+	arrivals map[string]Arrivals
 }
+
+// Arrivals says when webhooks of a host came last.
+type Arrivals struct {
+	Taken   time.Time `json:"taken"`
+	Refused time.Time `json:"refused"`
+	// Reason says why one was refused last.
+	Reason string `json:"reason"`
+}
+
+// ArrivalsProof returns what proves to a receiver that somebody knows the secret of a host's webhooks, and may see its arrivals.
+func ArrivalsProof(host string, secret []byte) string {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte("arrivals " + host))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// ArrivalsHeader has the proof.
+const ArrivalsHeader = "X-Landfall-Proof"
 
 // NewServer returns a server of webhooks with bounds.
 func NewServer(ctx context.Context, handler http.Handler, logger *slog.Logger) *http.Server {
@@ -56,19 +82,58 @@ func NewServer(ctx context.Context, handler http.Handler, logger *slog.Logger) *
 func (r *Receiver) Handler() http.Handler {
 	r.seen = lru.New[string, struct{}](maxDeliveries)
 	mux := http.NewServeMux()
+	r.arrivals = map[string]Arrivals{}
 	mux.HandleFunc("POST /v1/hosts/{host}", r.serve)
+	mux.HandleFunc("GET /v1/hosts/{host}", r.serveArrivals)
 	return mux
 }
 
 func (r *Receiver) serve(w http.ResponseWriter, in *http.Request) {
 	host := in.PathValue("host")
 	status, err := r.receive(in, host)
+	if status == http.StatusConflict {
+		r.arrived(host, nil)
+	} else {
+		r.arrived(host, err)
+	}
 	if err != nil {
 		r.Logger.Warn("a webhook is refused", "host", host, "status", status, "error", err)
 		http.Error(w, err.Error(), status)
 		return
 	}
 	w.WriteHeader(status)
+}
+
+// arrived notes that a webhook of a known host came.
+func (r *Receiver) arrived(host string, err error) {
+	known := slices.ContainsFunc(slices.Collect(maps.Values(r.Repositories)), func(repository Repository) bool { return repository.Settings.Host == host })
+	if !known {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.arrivals[host]
+	if err != nil {
+		a.Refused, a.Reason = time.Now(), err.Error()
+	} else {
+		a.Taken = time.Now()
+	}
+	r.arrivals[host] = a
+}
+
+// serveArrivals answers whoever knows the secret.
+func (r *Receiver) serveArrivals(w http.ResponseWriter, in *http.Request) {
+	host := in.PathValue("host")
+	secret, err := r.Secrets(in.Context(), host)
+	if err != nil || len(secret) == 0 || !hmac.Equal([]byte(in.Header.Get(ArrivalsHeader)), []byte(ArrivalsProof(host, secret))) {
+		http.Error(w, "there is no proof that you know the webhooks' secret", http.StatusUnauthorized)
+		return
+	}
+	r.mu.Lock()
+	a := r.arrivals[host]
+	r.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(a)
 }
 
 // receive returns the status of the answer, and why a webhook is refused.

@@ -97,6 +97,18 @@ var meanings = map[string]meaning{
 	"queue_paused":            {Warning, "Nothing lands while it is paused.", "landfall resume"},
 	"mainline_red":            {Warning, "Changes that touch these targets wait until they are green.", "landfall logs --target TARGET prints the output. Land a fix, and move it to the front: landfall priority FIX --front."},
 	"retry_needed":            {Warning, "Nothing more comes of them by itself: whether the mainline fails there too could not be verified.", ""},
+	"host_unreachable":        {Error, "Nobody can land at it, and nothing is told there.", ""},
+	"host_token_refused":      {Error, "Nobody can land at it, and nothing is told there.", ""},
+	"host_repository_missing": {Error, "Nobody can land at it, and nothing is told there.", ""},
+	"host_permission_missing": {Error, "Nobody's commands are taken: what somebody may do there is not known.", ""},
+	"host_pulls_off":          {Error, "There is nothing to land.", ""},
+	"host_merges_unmarked":    {Warning, "What has landed stays open.", ""},
+	"host_branch_open":        {Warning, "What was not tested with the rest may break the mainline.", ""},
+	"host_label_missing":      {Warning, "People can ask by comments alone.", ""},
+	"host_webhook_missing":    {Warning, "What people ask for is found after hosts.poll, and not at once.", ""},
+	"host_webhook_incomplete": {Warning, "What people ask for is found after hosts.poll, and not at once.", ""},
+	"host_webhook_silent":     {Warning, "What people ask for is found after hosts.poll, and not at once.", ""},
+	"host_webhook_refused":    {Warning, "What people ask for is found after hosts.poll, and not at once.", "Set the same secret at the host and in hosts.servers."},
 	"model_unused":            {Warning, "Priors predict in its place, so builds are chosen less well.", "landfall models promote another, or wait for the next training."},
 }
 

@@ -87,6 +87,7 @@ func Run(t *testing.T, s Server) {
 		{"a lost webhook is found", testALostWebhookIsFound},
 		{"webhooks come lost, repeated, late and in another order", testWebhooksComeAsTheyLike},
 		{"forged and oversized webhooks are refused", testForgedAndOversizedWebhooksAreRefused},
+		{"the doctor says what is missing", testTheDoctorSaysWhatIsMissing},
 		{"only who may write lands", testOnlyWhoMayWriteLands},
 		{"a pull request that is not ready waits", testAPullRequestThatIsNotReadyWaits},
 		{"an approval that is withdrawn holds", testAnApprovalThatIsWithdrawnHolds},

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -14,8 +16,8 @@ import (
 // relay is between the host and the service. It delivers webhooks as a fault says.
 type relay struct {
 	*httptest.Server
-	t  *testing.T
-	to string
+	to      string
+	forward http.Handler
 
 	mu sync.Mutex
 	// fault returns when a webhook is delivered, as often as there are times; nil for at once.
@@ -26,7 +28,11 @@ type relay struct {
 }
 
 func newRelay(t *testing.T, to string) *relay {
-	r := &relay{t: t, to: to, answers: map[int]int{}}
+	at, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{to: to, forward: httputil.NewSingleHostReverseProxy(at), answers: map[int]int{}}
 	r.Server = httptest.NewServer(http.HandlerFunc(r.serve))
 	t.Cleanup(func() {
 		r.Close()
@@ -59,6 +65,10 @@ func (r *relay) serve(out http.ResponseWriter, in *http.Request) {
 		times = fault()
 	}
 	r.mu.Unlock()
+	if in.Method != http.MethodPost {
+		r.forward.ServeHTTP(out, in)
+		return
+	}
 	if fault == nil {
 		out.WriteHeader(r.deliver(in.URL.Path, in.Header, body))
 		return

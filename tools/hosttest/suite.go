@@ -1,9 +1,12 @@
 package hosttest
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -230,6 +233,44 @@ func testAWebhookIsEnough(t *testing.T, s Server) {
 	})
 	t.Logf("from the comment to the queue: %v", time.Since(began))
 	w.awaitMerged(number)
+}
+
+func testTheDoctorSaysWhatIsMissing(t *testing.T, s Server) {
+	w := newWorld(t, s, options{})
+	// codes runs the doctor, and returns the codes of what it finds.
+	codes := func() (codes []string) {
+		t.Helper()
+		c := exec.Command(w.binary, "hosts", "doctor", "--config", w.config, "--json")
+		out, err := c.Output()
+		var found struct {
+			Healthy  bool
+			Findings []struct{ Code, Message, Advice string }
+		}
+		if json.Unmarshal(out, &found) != nil || found.Healthy != (err == nil) {
+			t.Fatalf("the doctor ends with %v and says %s", err, out)
+		}
+		for _, f := range found.Findings {
+			if codes = append(codes, f.Code); f.Message == "" || f.Advice == "" && f.Code != "check_failed" {
+				t.Errorf("%s says %q and advises %q", f.Code, f.Message, f.Advice)
+			}
+		}
+		return codes
+	}
+	w.await("the service answers, and the doctor says what is missing", func() bool {
+		return slices.Equal(codes(), []string{"host_branch_open", "host_webhook_silent"})
+	})
+	w.Protect(0)
+	w.branch("one", "f1/b.txt", "fine\n")
+	number := w.open("one")
+	w.Comment("ada", number, "/landfall land")
+	w.awaitMerged(number)
+	if got := codes(); len(got) != 0 {
+		t.Errorf("where all is well it finds %v", got)
+	}
+	w.kill()
+	if got := codes(); !slices.Equal(got, []string{"host_webhook_silent"}) {
+		t.Errorf("without the service it finds %v", got)
+	}
 }
 
 func testOnlyWhoMayWriteLands(t *testing.T, s Server) {

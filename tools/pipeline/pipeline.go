@@ -451,8 +451,14 @@ func (p *Process) webhooks(ctx context.Context) error {
 	})
 }
 
-// maxHostSecret is the greatest number of bytes of a token or a secret of a code host.
-const maxHostSecret = 4 << 10
+// MaxHostSecret is the greatest number of bytes of a token or a secret of a code host.
+const MaxHostSecret = 4 << 10
+
+// Host returns the repository of a queue at a code host.
+func Host(c *configuration.Configuration, h configuration.Host, queue string) hosts.Host {
+	return gitea.New(gitea.Options{URL: h.URL, Repository: h.Queues[queue], Branch: c.Queues[queue].Branch, Queue: queue, Label: h.Label,
+		Token: func(ctx context.Context) ([]byte, error) { return secretplace.Read(ctx, h.Token, MaxHostSecret) }})
+}
 
 // hosts runs the service, and takes webhooks beside it.
 func (p *Process) hosts(ctx context.Context) error {
@@ -463,7 +469,7 @@ func (p *Process) hosts(ctx context.Context) error {
 	logger := p.logger(events.ServiceHosts)
 	at := &hosts.Gateway{URL: p.gatewayURL, Client: &http.Client{}}
 	if c.Token.Given() {
-		at.Token = func(ctx context.Context) ([]byte, error) { return secretplace.Read(ctx, c.Token, maxHostSecret) }
+		at.Token = func(ctx context.Context) ([]byte, error) { return secretplace.Read(ctx, c.Token, MaxHostSecret) }
 	}
 	repositories, names := map[string]hosts.Repository{}, map[string]string{}
 	for name, h := range c.Servers {
@@ -472,15 +478,14 @@ func (p *Process) hosts(ctx context.Context) error {
 			repositories[queue] = hosts.Repository{
 				Settings: hosts.Settings{Host: name, URL: h.URL, Queue: queue, Label: h.Label, Withdraw: h.OnPush == configuration.OnPushWithdraw,
 					Class: eventsv1.HostClass_HOST_CLASS_GITEA, Page: at.Page},
-				Host: gitea.New(gitea.Options{URL: h.URL, Repository: repository, Branch: p.Configuration.Queues[queue].Branch, Queue: queue, Label: h.Label,
-					Token: func(ctx context.Context) ([]byte, error) { return secretplace.Read(ctx, h.Token, maxHostSecret) }}),
+				Host: Host(p.Configuration, h, queue),
 			}
 		}
 	}
 	receiver := &hosts.Receiver{
 		Log: p.log(events.ServiceHosts), Instance: p.Instance, Logger: logger, Repositories: repositories, Names: names,
 		Secrets: func(ctx context.Context, host string) ([]byte, error) {
-			return secretplace.Read(ctx, c.Servers[host].Secret, maxHostSecret)
+			return secretplace.Read(ctx, c.Servers[host].Secret, MaxHostSecret)
 		},
 	}
 	listener, err := net.Listen("tcp", c.Listen)

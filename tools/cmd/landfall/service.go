@@ -16,6 +16,7 @@ import (
 	"landfall.build/platform/journal/ownership"
 	"landfall.build/services/tracer"
 	"landfall.build/services/trainer"
+	"landfall.build/tools/doctor"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/outbox"
 	"landfall.build/tools/pipeline"
@@ -44,6 +45,9 @@ func serviceCommands() []*cobra.Command {
 		c := serviceCommand(name)
 		if name == events.ServiceWebhooks {
 			c.AddCommand(outbox.Commands(loadConfiguration)...)
+		}
+		if name == events.ServiceHosts {
+			c.AddCommand(doctor.HostsCommand(defaultConfig))
 		}
 		out = append(out, c)
 	}
