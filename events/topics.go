@@ -59,7 +59,7 @@ func Topics() []Topic {
 			"admissions, cancellations, moves, holds; analyses; intentions, landings, rejections, mainline moves, a mainline that cannot be reached"},
 		{TopicBuilds, []string{ServiceBuilder}, []string{ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceOutcomes, ServiceGateway, ServiceHistorian, ServiceTracer}, nil,
 			"prepared builds, leases, finished steps; what is forgotten of them"},
-		{TopicModels, []string{ServiceTrainer}, []string{ServiceEnumerator, ServiceTrainer, ServiceHistorian}, nil, "trained models, and which of them predict"},
+		{TopicModels, []string{ServiceGateway, ServiceTrainer}, []string{ServiceGateway, ServiceEnumerator, ServiceTrainer, ServiceHistorian}, nil, "trained models, and which of them predict"},
 		{TopicSpeculations, []string{ServiceEnumerator}, []string{ServiceProfiler, ServiceHistorian}, []string{ServiceEnumerator},
 			"every fact of a queue in one order, stamped, with the speculation graph's delta"},
 		{TopicProfiles, []string{ServiceProfiler}, []string{ServicePrioritizer, ServiceGateway, ServiceHistorian}, []string{ServiceProfiler}, "the graph with predictions"},

@@ -78,8 +78,10 @@ type Gateway struct {
 	answering chan struct{}
 	// looking limits how many pasts are folded at a time.
 	looking chan struct{}
-	fleet   *health.Fleet
-	metrics metrics
+	// readingModels limits how many registries of models are in memory.
+	readingModels chan struct{}
+	fleet         *health.Fleet
+	metrics       metrics
 }
 
 // maxAnswering is how many full explanations are worked out at a time.
@@ -99,7 +101,7 @@ func New(o Options) (*Gateway, error) {
 	if o.View == (view.Limits{}) {
 		o.View = view.DefaultLimits()
 	}
-	g := &Gateway{Options: o, queues: map[string]*queue{}, buried: deadLetters{seen: map[position]bool{}}, letters: deadletters.List{Newest: shownLetters}, answering: make(chan struct{}, maxAnswering), looking: make(chan struct{}, maxLooking),
+	g := &Gateway{Options: o, queues: map[string]*queue{}, buried: deadLetters{seen: map[position]bool{}}, letters: deadletters.List{Newest: shownLetters}, answering: make(chan struct{}, maxAnswering), looking: make(chan struct{}, maxLooking), readingModels: make(chan struct{}, 1),
 		fleet: health.NewFleet(o.Config.QueueNames(), o.Log.Partitions())}
 	for _, name := range o.Config.QueueNames() {
 		settings, err := o.Config.Queue(name)
@@ -115,7 +117,7 @@ func New(o Options) (*Gateway, error) {
 	g.metrics = newMetrics(o.Meter, g)
 	g.access.init()
 	handler, err := api.NewHandler(api.Options{
-		Backend: g, LogStore: o.LogStore, LogID: o.Log.ID(), Hosts: o.Hosts, Log: o.Logger, Access: o.Config.Access, Tokens: g, DeadLetters: g, SignIn: o.SignIn,
+		Backend: g, LogStore: o.LogStore, LogID: o.Log.ID(), Hosts: o.Hosts, Log: o.Logger, Access: o.Config.Access, Tokens: g, DeadLetters: g, Models: g, SignIn: o.SignIn,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)

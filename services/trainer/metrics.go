@@ -8,8 +8,8 @@ import (
 
 	"landfall.build/engine/prediction"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/registry"
 	"landfall.build/platform/telemetry"
-	"landfall.build/services/trainer/registry"
 )
 
 // Results of a training.

@@ -6,9 +6,7 @@ package trainer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
 	"time"
 
@@ -22,10 +20,9 @@ import (
 	"landfall.build/platform/health"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/ownership"
-	"landfall.build/platform/journal/reading"
+	"landfall.build/platform/registry"
 	"landfall.build/services/trainer/dataset"
 	"landfall.build/services/trainer/fitting"
-	"landfall.build/services/trainer/registry"
 )
 
 // Source reads the rows to train on. *dataset.Source is one.
@@ -157,7 +154,7 @@ func (t *Trainer) trainDue(ctx context.Context, partition int32) error {
 		if events.PartitionOf(queue, t.o.Log.Partitions()) != partition {
 			continue
 		}
-		models, err := ReadRegistry(ctx, t.o.Log, queue)
+		models, err := registry.Read(ctx, t.o.Log, queue)
 		if err != nil {
 			return err
 		}
@@ -182,7 +179,7 @@ func (t *Trainer) trainDue(ctx context.Context, partition int32) error {
 // landfall.models. The error is one of the history or the log; an outcome says why nothing could be trained.
 func (t *Trainer) Once(ctx context.Context, kinds []eventsv1.ModelKind, publish bool) (out []Outcome, err error) {
 	for _, queue := range t.o.Queues {
-		models, err := ReadRegistry(ctx, t.o.Log, queue)
+		models, err := registry.Read(ctx, t.o.Log, queue)
 		if err != nil {
 			return out, err
 		}
@@ -233,7 +230,7 @@ func (t *Trainer) train(ctx context.Context, queue string, kind eventsv1.ModelKi
 		t.noteResult(queue, kind, out, false, now)
 		return out, nil
 	}
-	if err := Publish(ctx, t.o.Log, t.o.Instance, queue, Verdict(report, "trainer", now)); err != nil {
+	if err := registry.Publish(ctx, t.o.Log, events.ServiceTrainer, t.o.Instance, queue, Verdict(report, "trainer", now)); err != nil {
 		return out, err
 	}
 	t.noteResult(queue, kind, out, true, now)
@@ -257,45 +254,4 @@ func Verdict(r *fitting.Report, who string, now time.Time) proto.Message {
 	m := proto.CloneOf(r.Model)
 	m.Predictor, m.Calibration = nil, nil
 	return &eventsv1.ModelTrained{Model: m, Who: who, StampUs: now.UnixMicro()}
-}
-
-// Publish writes a record of landfall.models for a queue.
-func Publish(ctx context.Context, log journal.Log, instance, queue string, m proto.Message) error {
-	now := time.Now()
-	partition := events.PartitionOf(queue, log.Partitions())
-	if n := proto.Size(m); n > events.MaxModelBytes {
-		return fmt.Errorf("a model of %d bytes is not published: at most %d are taken", n, events.MaxModelBytes)
-	}
-	_, err := log.Append(ctx, events.TopicModels, partition, events.Envelope{
-		ID:     events.DeriveID(log.ID(), events.TypeOf(m), queue, instance, strconv.FormatInt(now.UnixNano(), 10)),
-		Source: events.ServiceTrainer, Instance: instance, Queue: queue, Time: now, Term: -1, Message: m,
-	})
-	if err != nil {
-		return fmt.Errorf("write to %s: %w", events.TopicModels, err)
-	}
-	return nil
-}
-
-// ReadRegistry returns what landfall.models holds of a queue now.
-func ReadRegistry(ctx context.Context, log journal.Log, queue string) (*registry.Registry, error) {
-	partition := events.PartitionOf(queue, log.Partitions())
-	end, err := log.End(ctx, events.TopicModels, partition)
-	if err != nil {
-		return nil, fmt.Errorf("end of %s/%d: %w", events.TopicModels, partition, err)
-	}
-	r, err := reading.To(ctx, log, events.TopicModels, partition, end, reading.Options{})
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	models := registry.New()
-	for {
-		e, err := r.Take(ctx)
-		if err != nil || e == nil {
-			return models, err
-		}
-		if e.Queue == queue && e.Message != nil {
-			models.Apply(e.Message)
-		}
-	}
 }

@@ -22,10 +22,10 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/journal/memory"
 	"landfall.build/platform/journal/ownership"
+	"landfall.build/platform/registry"
 	"landfall.build/platform/telemetry"
 	"landfall.build/services/trainer"
 	"landfall.build/services/trainer/dataset"
-	"landfall.build/services/trainer/registry"
 )
 
 const success = eventsv1.ModelKind_MODEL_KIND_SUCCESS
@@ -123,7 +123,7 @@ func TestM31WhatIsDueIsTrainedPromotedAndTriedAgainAWeekLater(t *testing.T) {
 		var said lines
 		// A machine whose clock was a year ahead keeps nobody from training.
 		ahead := &eventsv1.Model{Kind: success, Version: "ahead", Card: &eventsv1.ModelCard{TrainedUs: time.Now().AddDate(1, 0, 0).UnixMicro()}}
-		if err := trainer.Publish(ctx, log, "ahead", "b", &eventsv1.ModelTrained{Model: ahead, Who: "trainer"}); err != nil {
+		if err := registry.Publish(ctx, log, events.ServiceTrainer, "ahead", "b", &eventsv1.ModelTrained{Model: ahead, Who: "trainer"}); err != nil {
 			t.Fatal(err)
 		}
 		measured := telemetry.New(telemetry.Options{Logger: slog.New(slog.DiscardHandler)})
@@ -230,7 +230,7 @@ func TestOnceWritesOnlyIfToldToAndOnlyWhatIsTaken(t *testing.T) {
 		t.Errorf("%v, %v", outcomes, err)
 	}
 	large := &eventsv1.ModelPromoted{Model: &eventsv1.Model{Kind: success, Predictor: make([]byte, events.MaxModelBytes)}}
-	if err := trainer.Publish(t.Context(), log, "test", "a", large); err == nil || !strings.Contains(err.Error(), "at most") {
+	if err := registry.Publish(t.Context(), log, events.ServiceTrainer, "test", "a", large); err == nil || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("a model that nobody takes: %v", err)
 	}
 	if got := read(t, log, "b").Entries; len(got) != 0 {
@@ -259,7 +259,7 @@ func measures(t *testing.T, measured *telemetry.Telemetry, are bool, texts ...st
 
 func read(t *testing.T, log *memory.Log, queue string) *registry.Registry {
 	t.Helper()
-	b, err := trainer.ReadRegistry(t.Context(), log, queue)
+	b, err := registry.Read(t.Context(), log, queue)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -214,3 +214,62 @@ func TestAccessIsShownExplainedAndGiven(t *testing.T) {
 		t.Error("something of a name became a part of the page")
 	}
 }
+
+func TestModelsAreShownAndChosen(t *testing.T) {
+	w := newWorld(t, "1", 2)
+	r := newReader(t, w)
+	r.look(sizes[1], "light")
+	r.open("/queues/shop")
+	r.click("header a", "Models")
+	r.see("priors predict")
+	r.check("no models")
+	w.stop()
+	w.command("", publisher, w.data, "shop")
+	company, partner := w.protect()
+	r.allow("a request to " + company)
+	r.allow("a request to " + partner)
+	r.allow("status of 401")
+	r.allow("ERR_") // The gateway was away.
+
+	// A contributor reads how good they are, and chooses none.
+	r.open("/queues/shop/models")
+	r.click("a.signin", "partner")
+	r.see("predicts, chosen")
+	r.see("better than the rolling baseline")
+	r.see("0.4100")
+	if buttons := evaluate[int](r, `document.querySelectorAll("main button").length`); buttons != 0 {
+		t.Errorf("a contributor has %d buttons", buttons)
+	}
+	r.check("a contributor's models")
+	r.click("button", "Sign out")
+	r.click("dialog button.main", "Sign out")
+	r.see("You are signed out")
+
+	r.open("/queues/shop/models")
+	r.click("a.signin", "company")
+	r.see("predicts, chosen")
+	r.eachLook("models", func() {
+		r.open("/queues/shop/models")
+		r.see("Use it")
+		r.see(markup + " is not better")
+	})
+	if evaluate[bool](r, `globalThis.hurt !== undefined || document.querySelectorAll("img").length > 0`) {
+		t.Error("something of a card became a part of the page")
+	}
+	r.look(sizes[1], "light")
+	inUse := func() string {
+		return evaluate[string](r, `document.querySelector(".letters strong")?.closest("li").innerText ?? ""`)
+	}
+	r.click("main button", "Use it")
+	r.see("It predicts from the next record on.")
+	r.do(chromedp.SendKeys("dialog input", "it is better\n"))
+	r.until("the model is in use", func() bool { return strings.Contains(inUse(), "by Test User: it is better") })
+	r.click("main button", "Roll back")
+	r.do(chromedp.SendKeys("dialog input", "it is not\n"))
+	r.until("the one before is in use", func() bool { return strings.Contains(inUse(), "by Test User: it is not") })
+	r.click("main button", "Use priors")
+	r.click("dialog button.main", "Use priors")
+	r.until("no model is in use", func() bool { return inUse() == "" })
+	r.see("rolled back")
+	r.check("models that were chosen")
+}

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// binary is the landfall that all tests run, and provider a provider of OpenID Connect.
-var binary, provider string
+// binary is the landfall that all tests run, provider a provider of OpenID Connect, and publisher writes models to a log.
+var binary, provider, publisher string
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -36,8 +36,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary, provider = filepath.Join(dir, "landfall"), filepath.Join(dir, "provider")
-	build := exec.Command("go", "build", "-o", dir, "./tools/cmd/landfall", "./services/gateway/signin/signintest/provider")
+	binary, provider, publisher = filepath.Join(dir, "landfall"), filepath.Join(dir, "provider"), filepath.Join(dir, "publish")
+	build := exec.Command("go", "build", "-o", dir, "./tools/cmd/landfall", "./services/gateway/signin/signintest/provider", "./tools/trained/trainedtest/publish")
 	build.Dir = filepath.Join("..", "..")
 	build.Env = append(os.Environ(), "GOWORK=")
 	build.Stderr = os.Stderr

@@ -16,7 +16,9 @@ import (
 
 	"landfall.build/engine/features"
 	"landfall.build/engine/prediction"
+	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/registry"
 	"landfall.build/services/trainer"
 	"landfall.build/services/trainer/dataset"
 	"landfall.build/tools/client"
@@ -137,7 +139,7 @@ func (o *queueOptions) run(cmd *cobra.Command, load history.Load, version string
 			r.Written = "trained"
 		case o.promote:
 			m := &eventsv1.ModelPromoted{Model: out.Report.Model, Who: client.Person(), Why: "by hand: " + card.Verdict, StampUs: time.Now().UnixMicro(), Actor: client.Operator("landfall train queue")}
-			if err := trainer.Publish(cmd.Context(), log, "train", o.queue, m); err != nil {
+			if err := registry.Publish(cmd.Context(), log, events.ServiceTrainer, "train", o.queue, m); err != nil {
 				return err
 			}
 			r.Written = "promoted"

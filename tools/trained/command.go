@@ -20,11 +20,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/engine/prediction"
+	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal"
-	"landfall.build/services/trainer"
-	"landfall.build/services/trainer/registry"
+	"landfall.build/platform/registry"
 	"landfall.build/tools/client"
 	"landfall.build/tools/replay"
 )
@@ -86,7 +86,7 @@ func (o *options) run(do action) func(*cobra.Command, []string) error {
 			return err
 		}
 		defer closeLog()
-		reg, err := trainer.ReadRegistry(cmd.Context(), log, o.queue)
+		reg, err := registry.Read(cmd.Context(), log, o.queue)
 		if err != nil {
 			return err
 		}
@@ -288,7 +288,7 @@ type change struct {
 }
 
 func (o *options) write(ctx context.Context, log journal.Log, m proto.Message, c change, out io.Writer) error {
-	if err := trainer.Publish(ctx, log, "models", o.queue, m); err != nil {
+	if err := registry.Publish(ctx, log, events.ServiceTrainer, "models", o.queue, m); err != nil {
 		return err
 	}
 	if o.asJSON {

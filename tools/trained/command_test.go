@@ -13,10 +13,11 @@ import (
 
 	"landfall.build/engine/prediction"
 	"landfall.build/engine/prediction/predictiontest"
+	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal/kafka"
-	"landfall.build/services/trainer"
+	"landfall.build/platform/registry"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/trained"
 )
@@ -42,7 +43,7 @@ func keep(t *testing.T, queue string, records ...proto.Message) *kept {
 	}
 	defer log.Close()
 	for _, m := range records {
-		if err := trainer.Publish(t.Context(), log, "test", queue, m); err != nil {
+		if err := registry.Publish(t.Context(), log, events.ServiceTrainer, "test", queue, m); err != nil {
 			t.Fatal(err)
 		}
 	}

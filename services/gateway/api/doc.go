@@ -90,6 +90,8 @@ type Options struct {
 	Identity identity.Source
 	// DeadLetters, if set, holds what could not be read or handled.
 	DeadLetters DeadLetterStore
+	// Models, if set, holds the trained models of queues.
+	Models ModelStore
 	// Clock is the time until which waits count; nil is time.Now.
 	Clock func() time.Time
 }
@@ -141,6 +143,9 @@ func (h *handler) routes() []route {
 		{"GET", "/v1/queues/{queue}/logs", h.serveLogs},
 		{"POST", "/v1/queues/{queue}/pause", h.servePause},
 		{"POST", "/v1/queues/{queue}/resume", h.serveResume},
+		{"GET", "/v1/queues/{queue}/models", h.serveModels},
+		{"POST", "/v1/queues/{queue}/models/promote", h.serveModelPromote},
+		{"POST", "/v1/queues/{queue}/models/rollback", h.serveModelRollback},
 		{"GET", "/v1/queues/{queue}/flakes", h.serveFlakes},
 		{"GET", "/v1/queues/{queue}/quarantines", h.serveQuarantines},
 		{"POST", "/v1/queues/{queue}/quarantines", h.serveQuarantine},

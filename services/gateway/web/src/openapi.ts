@@ -69,6 +69,52 @@ export interface RuleLine {
   why: string
 }
 
+export interface ModelList {
+  queue: string
+  models: ModelEntry[]
+  omitted?: number
+}
+
+export interface ModelEntry {
+  kind: string
+  version?: string
+  what: "promoted" | "rolled back" | "trained" | "declined"
+  at: string
+  who?: string
+  why?: string
+  in_use: boolean
+  usable: boolean
+  trouble?: string
+  card?: ModelCard
+}
+
+export interface ModelCard {
+  algorithm?: string
+  training_rows: number
+  choosing_rows: number
+  newest_rows: number
+  data_from: string
+  data_until: string
+  trained: string
+  trained_by?: string
+  verdict?: string
+  figures?: ModelFigure[]
+}
+
+export interface ModelFigure {
+  name: string
+  of: string
+  value: number
+}
+
+export interface ModelBody {
+  version?: string
+  kind?: string
+  priors?: boolean
+  who?: string
+  why?: string
+}
+
 export interface DeadLetterList {
   letters: DeadLetter[]
   older?: number

@@ -6,6 +6,7 @@ import { Access } from "./access"
 import { Change } from "./change"
 import { DeadLetters } from "./deadletters"
 import { Header, Keys, keysShown, Notice, typing } from "./frame"
+import { Models } from "./models"
 import { PastBar, PastSign } from "./past"
 import { Queue } from "./queue"
 import { Queues } from "./queues"
@@ -17,7 +18,7 @@ const titles: Record<string, string> = { services: "Services", "dead-letters": "
 function Page() {
   const r = route.value
   useEffect(() => {
-    const parts = r.page === "queue" ? [r.queue] : r.page === "change" ? [r.change, r.queue] : r.page in titles ? [titles[r.page]!] : []
+    const parts = r.page === "queue" ? [r.queue] : r.page === "models" ? ["Models", r.queue] : r.page === "change" ? [r.change, r.queue] : r.page in titles ? [titles[r.page]!] : []
     document.title = [...parts, "Landfall"].join(" · ")
   }, [r])
   switch (r.page) {
@@ -31,6 +32,8 @@ function Page() {
       return <Access />
     case "queue":
       return <Queue key={r.queue} name={r.queue} />
+    case "models":
+      return <Models key={r.queue} queue={r.queue} />
     case "change":
       return <Change key={`${r.queue}/${r.change}`} queue={r.queue} id={r.change} />
     default:
