@@ -210,7 +210,7 @@ func (g *groupRun) conclude(ctx, writing context.Context, result execution.Resul
 // publishResults writes results that came together. Each is said to have taken an equal share of the time since the last one. The
 // time up to the first one is mostly the tool's start: it is shared among all targets, so that they are not taken for long ones.
 func (g *groupRun) publishResults(ctx, writing context.Context, list []groups.Result, whole execution.Result) {
-	now := time.Now()
+	now := g.now()
 	among := max(1, len(list))
 	if g.since == g.began {
 		among = len(g.members)
@@ -225,6 +225,9 @@ func (g *groupRun) publishResults(ctx, writing context.Context, list []groups.Re
 	}
 	g.since = now
 }
+
+// now is the time by the clock as it stood when the group began: one that is set back meanwhile puts no result before an earlier one.
+func (g *groupRun) now() time.Time { return g.began.Add(time.Since(g.began)) }
 
 // judge fills in what a result means. What failed while the machine lacked memory or room shows nothing.
 func (g *groupRun) judge(ctx context.Context, record *eventsv1.StepFinished, r groups.Result, whole execution.Result) {
@@ -283,7 +286,7 @@ func (g *groupRun) record(one steps.Step, started, finished time.Time) *eventsv1
 
 // end writes that a step was not run.
 func (g *groupRun) end(writing context.Context, one steps.Step, outcome eventsv1.StepOutcome, reason string) {
-	record := g.record(one, g.since, time.Now())
+	record := g.record(one, g.since, g.now())
 	record.Outcome, record.Reason = outcome, reason
 	g.finish(writing, one, record)
 }
