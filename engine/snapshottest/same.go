@@ -64,12 +64,20 @@ func ThroughBytes[M proto.Message](t testing.TB, m M) M {
 // are named, only their fields have to be set: states of other packages have tests of their own.
 func (f *Fields) Done(packages ...string) {
 	f.t.Helper()
+	for _, name := range f.Missing(packages...) {
+		f.t.Errorf("%s was never set: draw states that have it, or tag it `snapshot:\"-\"` and say where it is made", name)
+	}
+}
+
+// Missing lists the fields that have not been set so far, of all packages unless some are named.
+func (f *Fields) Missing(packages ...string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(f.set)) {
 		of, _, _ := strings.Cut(name, ".")
 		if !f.set[name] && (len(packages) == 0 || slices.Contains(packages, of)) {
-			f.t.Errorf("%s was never set: draw states that have it, or tag it `snapshot:\"-\"` and say where it is made", name)
+			names = append(names, name)
 		}
 	}
+	return names
 }
 
 func (f *Fields) compare(a, b reflect.Value, at string) string {
