@@ -224,16 +224,16 @@ async function partsThen(moment: string, signal: AbortSignal): Promise<(() => vo
       if (chosenAgain || !at.value) return undefined
     }
   }
-  const list = await get<QueueList>("/v1/queues", true)
+  const r = route.value
+  // The other queues are shown as they are, but on the page of all of them.
+  const list = await get<QueueList>("/v1/queues", r.page !== "queues")
   if (!list) return undefined
-  const names = list.queues.map((q) => q.queue)
   const overviews = Object.fromEntries(list.queues.map((q) => [q.queue, q]))
   const out: (() => void)[] = [() => (queues.value = overviews)]
-  const r = route.value
-  for (const name of r.page === "queues" ? names : "queue" in r && names.includes(r.queue) ? [r.queue] : []) {
-    const then = await get<Overview>(`/v1/queues/${encodeURIComponent(name)}`)
+  if ("queue" in r && overviews[r.queue]) {
+    const then = await get<Overview>(`/v1/queues/${encodeURIComponent(r.queue)}`)
     if (then === undefined) return undefined
-    if (then) overviews[name] = then
+    if (then) overviews[r.queue] = then
   }
   for (const i of [...interests.values()]) {
     const [queue, id] = i.detail ? [i.detail.slice(0, i.detail.indexOf("/")), i.detail.slice(i.detail.indexOf("/") + 1)] : [i.changes ?? i.graph!, ""]
