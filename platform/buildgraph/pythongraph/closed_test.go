@@ -21,6 +21,10 @@ func TestAFolderThatAToolTakesForItsOwnIsInTheHashAndTheWorkspace(t *testing.T) 
 
 			"src/root/__init__.py": "", "packages/a/pyproject.toml": "[project]\nname = \"a\"\nversion = \"1\"\n", "packages/a/src/a/__init__.py": ""},
 			"packages/docs/guide.md", "python://., python://. [lock], python://packages/a"},
+		"hatchling": {memoryTree{"pyproject.toml": "[project]\nname = \"shop\"\nversion = \"1\"\n\n[build-system]\nrequires = [\"hatchling\"]\nbuild-backend = \"hatchling.build\"\n", "src/shop/__init__.py": "", "tests/test_a.py": "import shop\n\ndef test_a():\n    pass\n"},
+			".gitignore", "python://., python://tests [test]"},
+		"hatchling, above": {memoryTree{"py/pyproject.toml": "[project]\nname = \"shop\"\nversion = \"1\"\n\n[build-system]\nrequires = [\"hatchling\"]\nbuild-backend = \"hatchling.build\"\n", "py/src/shop/__init__.py": "", "py/tests/test_a.py": "import shop\n\ndef test_a():\n    pass\n"},
+			".gitignore", "python://py, python://py/tests [test]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			head := c.base.with(memoryTree{c.file: "# words\n"})

@@ -94,8 +94,8 @@ func (a *assembler) oddMembers(dir string) []string {
 	return odd
 }
 
-// toolFiles decide how the tools of a folder and of those below it work.
-var toolFiles = []string{".python-version", ".python-versions", ".tool-versions", "uv.toml", "poetry.toml", "runtime.txt", "mise.toml"}
+// toolFiles decide how the tools of a folder and of those below it work: hatchling builds nothing of what .gitignore names.
+var toolFiles = []string{".python-version", ".python-versions", ".tool-versions", "uv.toml", "poetry.toml", "runtime.txt", "mise.toml", ".gitignore"}
 
 // addProjects defines what each project is: the files of its folder, what it needs, and the projects of the repository
 // that it uses.
