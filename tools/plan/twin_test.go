@@ -26,11 +26,11 @@ func (w *world) decision(i int) string {
 	every := true
 	w.eachPath(i, func(s uint) {
 		land = land && (w.dead(i, s) || w.outcome(i, s) == stateGreen)
-		red := false
+		ruledOut := false
 		for j := range i {
-			red = red || w.ahead[i]&s&(1<<j) != 0 && w.shown(i, j, s) == stateRed
+			ruledOut = ruledOut || w.ahead[i]&s&(1<<j) != 0 && w.ruledOut(i, j, s)
 		}
-		every = every && (red || w.outcome(i, s) == stateRed)
+		every = every && (ruledOut || w.outcome(i, s) == stateRed)
 	})
 	switch {
 	case land:

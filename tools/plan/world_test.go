@@ -176,10 +176,8 @@ func (w *world) outcomeByClass(i int, s uint) string {
 
 // shown is what the evidence shows of j on path (i, S): M9, M5, M5a.
 func (w *world) shown(i, j int, s uint) string {
-	for k := range j {
-		if pair := [2]int{j, k}; w.ahead[i]&(1<<k) != 0 && (w.unmerged[pair] && s&(1<<k) != 0 || w.required[pair] && s&(1<<k) == 0) {
-			return stateRed
-		}
+	if w.ruledOut(i, j, s) {
+		return stateRed
 	}
 	if w.ahead[j]&^w.ahead[i] != 0 {
 		return ""
@@ -188,6 +186,16 @@ func (w *world) shown(i, j int, s uint) string {
 		return state
 	}
 	return ""
+}
+
+// ruledOut reports whether M5 or M5a keep j from landing on a path of i.
+func (w *world) ruledOut(i, j int, s uint) bool {
+	for k := range j {
+		if pair := [2]int{j, k}; w.ahead[i]&(1<<k) != 0 && (w.unmerged[pair] && s&(1<<k) != 0 || w.required[pair] && s&(1<<k) == 0) {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *world) marginal(j int) float64 {

@@ -294,8 +294,8 @@ func TestWhoMakesCheckpointsMayBeKilled(t *testing.T) {
 	}
 	random, dir := seedtest.Random(t), t.TempDir()
 	seed := random.Uint64()
-	killed := 0
-	for range 5 {
+	killed, longest := 0, 300*time.Millisecond
+	for n := 0; n < 5 || killed == 0 && n < 20; n++ {
 		child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 		child.Env = append(os.Environ(), childDir+"="+dir, childSeed+"="+fmt.Sprint(seed))
 		out, err := child.StdoutPipe()
@@ -308,10 +308,12 @@ func TestWhoMakesCheckpointsMayBeKilled(t *testing.T) {
 		if _, err := io.ReadFull(out, make([]byte, len("begins"))); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
-		_ = child.Process.Kill() // it may have ended
+		time.Sleep(time.Duration(random.Int64N(int64(longest))))
+		_ = child.Process.Kill()
 		if child.Wait() != nil {
 			killed++
+		} else { // it had ended
+			longest /= 2
 		}
 		log, moments := story(seed)
 		p, _ := started(t, log, dir, "one", 2<<20)
