@@ -86,8 +86,8 @@ func (q naiveQueue) outcome(n *eventsv1.Node, s lands) eventsv1.OutcomeState {
 	return graph.Green
 }
 
-// shown returns what is known of a member on a path of c: that M5 or M5a keep it from landing there, that the evidence does, or that
-// it lands (M9).
+// shown reports, of a member on a path of c, whether M5 or M5a rule its landing out, whether it cannot land, and whether it lands for
+// certain (M9).
 func (q naiveQueue) shown(c *eventsv1.Node, place int, s lands) (ruledOut, red, green bool) {
 	j := q.nodes[c.Ahead[place].Change.Change]
 	if j == nil {

@@ -180,9 +180,9 @@ func onlyEmpty(g *graph.Graph, n *graph.Node, c graph.Constraint) bool {
 	return true
 }
 
-// everyPathRed reports whether a change is red however the changes ahead end, which is M19's condition for rejecting it. What is known
-// of a member leaves no path out before the member is decided: a green one may be cancelled, and a red or blocked one may land once the
-// mainline is repaired.
+// everyPathRed reports whether a change is red however the changes ahead end, which is M19's condition for rejecting it. Results of a
+// member rule no path out until the member is decided: a green one may be cancelled, and a red or blocked one may land once the mainline
+// is repaired.
 func everyPathRed(g *graph.Graph, n *graph.Node) bool {
 	if n.MissingRequirement != "" {
 		return true

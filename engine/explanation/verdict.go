@@ -166,7 +166,7 @@ func (e *Explainer) eachBuild(n *graph.Node, f func(build string, path memberset
 
 // whyWait returns what a change waits for.
 func (e *Explainer) whyWait(v *Verdict, n *graph.Node) string {
-	blocked := n.Path(memberset.New(len(n.Ahead))) == graph.Blocked
+	alone := n.Path(memberset.New(len(n.Ahead)))
 	switch {
 	case !e.g.Mainline.GetAnalyzed():
 		return "a direct push to the mainline is being analysed first"
@@ -178,14 +178,14 @@ func (e *Explainer) whyWait(v *Verdict, n *graph.Node) string {
 		return "one path has no result yet: on top of " + OnTopOf(v.Paths[0].Assumed)
 	case v.Open > 1:
 		return fmt.Sprintf("%d paths have no result yet", v.Open)
-	case blocked:
+	case alone == graph.Blocked:
 		return "its targets fail, or have no result yet, on the mainline itself"
-	case e.g.Held(n) && n.Path(memberset.New(len(n.Ahead))) == graph.Green:
+	case e.g.Held(n) && alone == graph.Green:
 		if e.g.Mainline.GetPaused() && len(n.Holds) == 0 {
 			return "the queue is paused"
 		}
 		return "it is held"
-	case v.Red > 0 && v.Green == 0:
+	case alone == graph.Red && v.Green == 0:
 		return "it fails as things stand; it is not rejected before the changes ahead that could mend it are decided"
 	case v.Red > 0:
 		return "it passes or fails depending on which of the changes ahead land"

@@ -56,14 +56,14 @@ func (g *Graph) LivePath(n *Node, set memberset.Set) bool {
 	return true
 }
 
-// EachPath calls f for each path of n that can come about by what is known now (May), until f returns false. It returns false if the
-// budget ran out first.
+// EachPath calls f for each path of n that is not dead (May), until f returns false. It returns false if the budget ran out first.
 func (g *Graph) EachPath(n *Node, f func(s memberset.Set) (goOn bool)) (complete bool) {
 	return eachPath(n, func(s memberset.Set, j int) (land, fail bool) { return g.May(n, s, j) }, f)
 }
 
-// EachEnding is EachPath over all paths but those that M5 and M5a rule out: a result of a member counts for nothing, as it may be
-// cancelled though it is green, and land though it is blocked, or red by a failure that the mainline turns out to share (M19).
+// EachEnding calls f for each path of n but those that M5 and M5a rule out, until f returns false (M19). Results of a member rule none out:
+// a green one may be cancelled, and a red or blocked one may land once the mainline is repaired. It returns false if the budget ran out
+// first.
 func (g *Graph) EachEnding(n *Node, f func(s memberset.Set) (goOn bool)) (complete bool) {
 	return eachPath(n, func(s memberset.Set, j int) (land, fail bool) { return !g.ruledOut(n, s, j), true }, f)
 }

@@ -40,7 +40,7 @@ type RuleLine struct {
 // VerbNames returns the names of all verbs.
 func VerbNames() string { return verbList(Verbs()) }
 
-// ExplainTo answers a question by a configuration and its queues. The error says what is wrong with the question.
+// ExplainTo answers a question from a configuration and the names of its queues. Its error describes a question that is not valid.
 func ExplainTo(config configuration.Access, queues []string, q Question) (Explanation, error) {
 	v, known := ParseVerb(q.Verb)
 	if !known {

@@ -1,5 +1,5 @@
-// Package deadletters holds what could not be read or handled, as landfall.dead-letters records it, and publishes land requests among it
-// again.
+// Package deadletters reads landfall.dead-letters, the records that could not be read or handled, and publishes the land requests among
+// them again.
 package deadletters
 
 import (
@@ -17,7 +17,7 @@ import (
 	"landfall.build/platform/journal/reading"
 )
 
-// ErrUnsendable occurs when a dead letter is no land request, or is one that this version cannot read or the log has no more.
+// ErrUnsendable is returned for a dead letter that is not a land request, that this version cannot read, or that the log no longer has.
 var ErrUnsendable = errors.New("it cannot be sent again")
 
 // Letter is a dead letter.
@@ -87,36 +87,18 @@ func (l *List) Find(place string) *Letter { return l.known[strings.TrimPrefix(pl
 // Read returns the dead letters of a log.
 func Read(ctx context.Context, log journal.Log) (*List, error) {
 	list := &List{}
+	apply := func(e *journal.Entry) bool { list.Apply(e.Message); return true }
 	for p := range log.Partitions() {
-		if err := readPartition(ctx, log, p, list); err != nil {
+		if err := reading.Each(ctx, log, events.TopicDeadLetters, p, apply); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-func readPartition(ctx context.Context, log journal.Log, partition int32, list *List) error {
-	end, err := log.End(ctx, events.TopicDeadLetters, partition)
-	if err != nil {
-		return fmt.Errorf("end of %s/%d: %w", events.TopicDeadLetters, partition, err)
-	}
-	r, err := reading.To(ctx, log, events.TopicDeadLetters, partition, end, reading.Options{})
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	for {
-		e, err := r.Take(ctx)
-		if err != nil || e == nil {
-			return err
-		}
-		list.Apply(e.Message)
-	}
-}
-
-// Send publishes the land request of a dead letter again, if this version can read it (ErrUnsendable), and then by, which says who had it
-// published and why; its offset is returned. A request without an id gets one that is derived from its record, so that it is admitted once, however often it is
-// sent.
+// Send publishes the land request of a dead letter again, if this version can read it (ErrUnsendable). Then it publishes by, which says who
+// sent it and why, and returns the offset of that. A request without an id gets one that is derived from its record, so that it is admitted
+// once, however often it is sent.
 func Send(ctx context.Context, log journal.Log, d *eventsv1.DeadLetter, by *eventsv1.DeadLetterSent, source, instance string) (offset int64, err error) {
 	if d.Topic != events.TopicLandRequests {
 		return 0, fmt.Errorf("%s is no land request, and %w", Place(d), ErrUnsendable)
@@ -137,7 +119,7 @@ func Send(ctx context.Context, log journal.Log, d *eventsv1.DeadLetter, by *even
 	}
 	land := e.Message.(*eventsv1.LandRequest)
 	if d.Queue != "" && land.Queue != d.Queue {
-		// Whoever may do so in one queue must not have something land in another.
+		// The sender has the role in the letter's queue, and need not have it in the request's.
 		return 0, fmt.Errorf("%s is for the queue %.80q, its dead letter says %.80q, and %w", Place(d), land.Queue, d.Queue, ErrUnsendable)
 	}
 	if land.RequestId == "" {
@@ -148,7 +130,7 @@ func Send(ctx context.Context, log journal.Log, d *eventsv1.DeadLetter, by *even
 		return 0, err
 	}
 	by.Topic, by.Partition, by.Offset = d.Topic, d.Partition, d.Offset
-	// It is where the dead letter is, so that it is read behind it.
+	// It goes into the partition of the dead letter, so that every reader finds it behind that one.
 	offsets, err := log.Append(ctx, events.TopicDeadLetters, d.Partition, events.Envelope{
 		ID:     events.DeriveID(log.ID(), "dead-letter-sent", Place(d), fmt.Sprint(by.StampUs)),
 		Source: source, Instance: instance, Queue: land.Queue, Subject: d.Change, Time: time.UnixMicro(by.StampUs), Term: -1, Message: by,

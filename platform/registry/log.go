@@ -32,24 +32,12 @@ func Publish(ctx context.Context, log journal.Log, source, instance, queue strin
 
 // Read returns what landfall.models holds of a queue now.
 func Read(ctx context.Context, log journal.Log, queue string) (*Registry, error) {
-	partition := events.PartitionOf(queue, log.Partitions())
-	end, err := log.End(ctx, events.TopicModels, partition)
-	if err != nil {
-		return nil, fmt.Errorf("end of %s/%d: %w", events.TopicModels, partition, err)
-	}
-	r, err := reading.To(ctx, log, events.TopicModels, partition, end, reading.Options{})
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
 	models := New()
-	for {
-		e, err := r.Take(ctx)
-		if err != nil || e == nil {
-			return models, err
-		}
+	err := reading.Each(ctx, log, events.TopicModels, events.PartitionOf(queue, log.Partitions()), func(e *journal.Entry) bool {
 		if e.Queue == queue && e.Message != nil {
 			models.Apply(e.Message)
 		}
-	}
+		return true
+	})
+	return models, err
 }

@@ -43,24 +43,12 @@ func (w *writer) deadLetter(ctx context.Context, d DeadLetter) error {
 }
 
 func (w *writer) readReported(ctx context.Context) error {
-	end, err := w.o.Log.End(ctx, events.TopicDeadLetters, w.partition)
-	if err != nil {
-		return err
-	}
-	r, err := reading.To(ctx, w.o.Log, events.TopicDeadLetters, w.partition, end, reading.Options{})
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	for {
-		e, err := r.Take(ctx)
-		if err != nil || e == nil {
-			return err
-		}
+	return reading.Each(ctx, w.o.Log, events.TopicDeadLetters, w.partition, func(e *journal.Entry) bool {
 		if d, is := e.Message.(*eventsv1.DeadLetter); is && d.Service == w.service && d.Partition == w.partition {
 			w.reported[position{d.Topic, d.Offset}] = true
 		}
-	}
+		return true
+	})
 }
 
 // Bounds of what a dead letter repeats of a record; the record itself is still in its own topic.

@@ -15,12 +15,12 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// SeriesKey says what a series is of.
+// SeriesKey identifies a series.
 type SeriesKey struct {
 	Key
-	// Name has one series of the service and the partition. It is part of a file name.
+	// Name tells the series of one service and partition apart. It is part of a file name.
 	Name string `json:"name"`
-	// Made is by what its states were made. A series of anything else is of no use, and removed.
+	// Made names the code and the settings that made the states. States of other ones are removed.
 	Made string `json:"made"`
 }
 
@@ -35,11 +35,11 @@ type Series struct {
 
 type seriesState struct{ head, state []byte }
 
-// Moment is a state of a series: its number, and what was saved with it.
+// Moment is one state of a series, without the state itself.
 type Moment struct {
 	Number int64
 	Head   []byte
-	// Bytes is what the state takes.
+	// Bytes is the size of the state.
 	Bytes int64
 }
 

@@ -80,7 +80,7 @@ func Open(dir string, pace Pace) (*Store, error) {
 	return &Store{dir: dir, pace: pace}, nil
 }
 
-// removeAbandoned removes from a directory what nobody finished to write.
+// removeAbandoned removes the temporary files that a killed writer left in a directory.
 func removeAbandoned(dir string) {
 	unfinished, _ := filepath.Glob(filepath.Join(dir, newFiles)) // the pattern is not malformed
 	for _, name := range unfinished {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// shownLetters is how many dead letters are kept for people, and the others bound what is kept of each.
+	// shownLetters is how many dead letters are kept for people; the others bound the value and the headers of each.
 	shownLetters     = 1000
 	keptLetterValue  = 4 << 10
 	keptLetterHeader = 50

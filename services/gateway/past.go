@@ -20,9 +20,9 @@ const (
 	checkpointEvery  = 5_000
 	checkpointBytes  = 2 << 30
 	checkpointMemory = 128 << 20
-	// checkpointRest is how long the making of checkpoints rests, in times of what it worked.
+	// checkpointRest is how long making checkpoints rests, as a multiple of the time that it worked.
 	checkpointRest = 3
-	// pastEvery is the time between two looks at whether checkpoints are due.
+	// pastEvery is how often it is looked whether checkpoints are due.
 	pastEvery = time.Minute
 )
 

@@ -206,29 +206,15 @@ func (d *direct) tokens(ctx context.Context) (log journal.Log, tokens *access.To
 		return nil, nil, nil, err
 	}
 	tokens = &access.Tokens{}
-	partition := events.PartitionOf("", log.Partitions())
-	end, err := log.End(ctx, events.TopicAccess, partition)
-	if err != nil {
-		done()
-		return nil, nil, nil, fmt.Errorf("end of %s: %w", events.TopicAccess, err)
-	}
-	r, err := reading.To(ctx, log, events.TopicAccess, partition, end, reading.Options{})
+	err = reading.Each(ctx, log, events.TopicAccess, events.PartitionOf("", log.Partitions()), func(e *journal.Entry) bool {
+		tokens.Apply(e.Message)
+		return true
+	})
 	if err != nil {
 		done()
 		return nil, nil, nil, err
 	}
-	defer r.Close()
-	for {
-		e, err := r.Take(ctx)
-		if err != nil {
-			done()
-			return nil, nil, nil, err
-		}
-		if e == nil {
-			return log, tokens, done, nil
-		}
-		tokens.Apply(e.Message)
-	}
+	return log, tokens, done, nil
 }
 
 func (d *direct) write(ctx context.Context, log journal.Log, m proto.Message) error {

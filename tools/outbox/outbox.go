@@ -89,7 +89,7 @@ func read(ctx context.Context, log journal.Log) (failed []Failed, endpoints []st
 	for p := range log.Partitions() {
 		f := fold{failed: map[deliveryKey]Failed{}, endpoints: map[string]bool{}}
 		terms := journal.NewTerms(events.TopicDeliveries)
-		err := each(ctx, log, events.TopicDeliveries, p, func(e *journal.Entry) bool {
+		err := reading.Each(ctx, log, events.TopicDeliveries, p, func(e *journal.Entry) bool {
 			if terms.Counts(*e) {
 				f.apply(e)
 			}
@@ -112,29 +112,10 @@ func read(ctx context.Context, log journal.Log) (failed []Failed, endpoints []st
 	return failed, slices.Compact(endpoints), nil
 }
 
-// each calls a function for each record that a partition holds now, until it returns false.
-func each(ctx context.Context, log journal.Log, topic string, partition int32, do func(e *journal.Entry) bool) error {
-	end, err := log.End(ctx, topic, partition)
-	if err != nil {
-		return fmt.Errorf("end of %s/%d: %w", topic, partition, err)
-	}
-	r, err := reading.To(ctx, log, topic, partition, end, reading.Options{})
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	for {
-		e, err := r.Take(ctx)
-		if err != nil || e == nil || !do(e) {
-			return err
-		}
-	}
-}
-
 // find returns the outcome with an id.
 func find(ctx context.Context, log journal.Log, id string) (m *eventsv1.ChangeOutcome, err error) {
 	queue, _, _ := strings.Cut(id, "/")
-	err = each(ctx, log, events.TopicOutcomes, events.PartitionOf(queue, log.Partitions()), func(e *journal.Entry) bool {
+	err = reading.Each(ctx, log, events.TopicOutcomes, events.PartitionOf(queue, log.Partitions()), func(e *journal.Entry) bool {
 		if e.ID == id {
 			m, _ = e.Message.(*eventsv1.ChangeOutcome)
 		}

@@ -49,6 +49,25 @@ func To(ctx context.Context, log journal.Log, topic string, partition int32, end
 	return &Reading{o: o, cursor: cursor, topic: fmt.Sprintf("%s/%d", topic, partition), end: end, at: o.From, reported: o.From}, nil
 }
 
+// Each calls a function for each record that a partition holds now, until it returns false.
+func Each(ctx context.Context, log journal.Log, topic string, partition int32, do func(e *journal.Entry) (goOn bool)) error {
+	end, err := log.End(ctx, topic, partition)
+	if err != nil {
+		return fmt.Errorf("end of %s/%d: %w", topic, partition, err)
+	}
+	r, err := To(ctx, log, topic, partition, end, Options{})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for {
+		e, err := r.Take(ctx)
+		if err != nil || e == nil || !do(e) {
+			return err
+		}
+	}
+}
+
 // Close ends the reading; what was not read counts as passed.
 func (r *Reading) Close() {
 	r.cursor.Close()

@@ -24,7 +24,7 @@ type checkpoint struct {
 	bytes   int64
 }
 
-// head is what is known of a checkpoint without its state.
+// head describes a checkpoint whose state is not loaded.
 type head struct {
 	Until time.Time           `json:"until"`
 	Folds map[string]foldKept `json:"folds"`

@@ -37,7 +37,7 @@ type Options struct {
 	Bytes int64
 	// Kept holds the states of the checkpoints; nil keeps them in memory.
 	Kept *snapshot.Series
-	// Rest is how long CatchUp rests, in times of what it worked.
+	// Rest is how long CatchUp rests, as a multiple of the time that it worked.
 	Rest   int
 	Logger *slog.Logger
 }

@@ -79,12 +79,17 @@ func (q *Queue) landOverPushes(f *eventsv1.ChangeLanded) {
 		names = append(names, p.GetVersion().GetTarget())
 	}
 	for _, p := range q.pushes {
-		p.landed = sortedUnique(append(p.landed, names...))
-		p.landed = p.landed[:min(len(p.landed), maxPushTargets)]
+		for _, name := range names {
+			if _, affected := p.affects(name); affected || !p.analyzed || name == targets.Repository {
+				p.landed = append(p.landed, name)
+			}
+		}
+		p.landed = sortedUnique(p.landed)
+		p.landed = p.landed[:min(len(p.landed), maxPushTargets)] // a push that affects everything may have more
 	}
 }
 
-// suspects returns the pushes of which one broke a target that is red on the mainline, oldest first: those that gave it another version
+// suspects returns the pushes one of which broke a target that is red on the mainline, oldest first: those that gave it another version
 // since the last one that is known to be green, up to the first one that is known to be red.
 func (q *Queue) suspects(target string) (out []*push) {
 	const passed, failed = eventsv1.StepOutcome_STEP_OUTCOME_PASSED, eventsv1.StepOutcome_STEP_OUTCOME_FAILED
@@ -113,10 +118,10 @@ func (q *Queue) outcomeAt(v version) eventsv1.StepOutcome {
 	return eventsv1.StepOutcome_STEP_OUTCOME_UNSPECIFIED
 }
 
-// maxSuspects is how many pushes of which one broke a target are named.
+// maxSuspects is how many suspects a sentence names.
 const maxSuspects = 3
 
-// brokenBy names the push that broke a target, or those of which one did: the subject of a sentence.
+// brokenBy names the push that broke a target, or the suspects, as the subject of a sentence.
 func (q *Queue) brokenBy(target string) string {
 	list := q.suspects(target)
 	switch len(list) {

@@ -81,8 +81,7 @@ func TestEveryRecordOfTheRecordedLogsIsWhatTheCoresSay(t *testing.T) {
 // recordedRejections is how many records have a rejection that waits since for the changes ahead that could mend it (decision 0100).
 const recordedRejections = 12
 
-// waits reports whether a decision differs from the one that is computed by rejections that it has beside it, and by what they mean
-// for builds.
+// waits reports whether a decision differs from the computed one by further rejections, and in which builds run, and by nothing else.
 func waits(d recompute.Difference) bool {
 	written, is := d.Written.(*eventsv1.Decision)
 	if !is {

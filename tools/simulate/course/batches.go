@@ -24,9 +24,9 @@ type joint struct {
 	owner map[string]*build
 }
 
-// startBatches runs the batches of a policy that has them, as soon as all their members are prepared. One whose member is known to
-// fail does not run: those behind that member may have no build. One runs without the members of which all is known already. It reports
-// whether one is over at once.
+// startBatches runs the batches of a policy that has them, as soon as all their members are prepared. A batch with a member that is
+// known to fail counts as failed at once, as the members behind that one may have no build. Members that are known to pass are not waited
+// for. It reports whether a batch is over at once.
 func (c *course) startBatches(b policy.Batching) (over bool) {
 	m := c.machines
 	latest := map[string]*build{}
@@ -73,7 +73,7 @@ func (c *course) startBatches(b policy.Batching) (over bool) {
 	return over
 }
 
-// known is what is known of a pending change's latest build.
+// known returns the state of a pending change's latest build.
 func (c *course) known(p *pending) evidence.State {
 	if p == nil || p.prepared == nil { // Decided, or not built for yet.
 		return evidence.Unknown
