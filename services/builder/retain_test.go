@@ -56,11 +56,16 @@ func madeOld(t testing.TB, path string, age time.Duration) {
 func (in *running) look(t testing.TB) {
 	t.Helper()
 	for i := range 2 {
-		bait := filepath.Join(LogDir(in.dir), queueName, "bait-"+strconv.Itoa(i)+".log")
-		if err := os.WriteFile(bait, nil, 0o644); err != nil {
+		// A bait is old before it is among the logs: it could be deleted while it is made old.
+		made := filepath.Join(t.TempDir(), "bait")
+		if err := os.WriteFile(made, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		madeOld(t, bait, 100000*time.Hour)
+		madeOld(t, made, 100000*time.Hour)
+		bait := filepath.Join(LogDir(in.dir), queueName, "bait-"+strconv.Itoa(i)+".log")
+		if err := os.Rename(made, bait); err != nil {
+			t.Fatal(err)
+		}
 		eventually(t, "an old log is deleted", func() bool { return !isThere(bait) })
 	}
 }
