@@ -189,8 +189,17 @@ func makes(lines []string, _ Tree) (found []finding) {
 
 var (
 	complains = regexp.MustCompile(`(?i)\b(?:errors?|fail(?:ed|ure|ures|s)?|fatal|panic|exception|not found|cannot|can't|denied|no such|no module named|undefined|unexpected|mismatch|differs?)\b`)
-	harmless  = regexp.MustCompile(`(?i)\b(?:0|no) (?:errors?|fail(?:ed|ures)?)\b|^npm (?:err!|error|warn)|^warning\b`)
+	harmless  = regexp.MustCompile(`(?i)^npm (?:err!|error|warn)|^warning\b`)
+	// none is a count of failures that is zero: "0 tests failed", "no errors", "# fail 0", "Failures: 0,".
+	none = regexp.MustCompile(`(?i)(?:^|[^\w.])(?:0|no) (?:tests? )?(?:errors?|problems?|fail(?:ed|ing|ures?|s)?)\b|\b(?:errors?|fail(?:ed|ures?|s)?)(?:\s*[:=]\s*|\s+)0(?:[,;)|\]]|\.?\s*$|\.\s)`)
+	// compares is in a line that says what was expected, perhaps a count.
+	compares = regexp.MustCompile(`(?i)\b(?:expect(?:ed|s)?|want(?:ed)?|got|but|should|must|instead|thrown|raised)\b`)
 )
+
+// isClean reports whether a line is a summary that counts no failure.
+func isClean(line string) bool {
+	return none.MatchString(line) && !compares.MatchString(line) && !complains.MatchString(none.ReplaceAllString(line, ""))
+}
 
 // warns is the first line of a warning; indented lines below it belong to it.
 var warns = regexp.MustCompile(`(?i)^warning: `)
@@ -210,7 +219,7 @@ func withoutWarnings(lines []string) []string {
 // mentions returns the last lines that speak of something wrong.
 func mentions(lines []string) (found []finding) {
 	for i := len(lines) - 1; i >= 0 && len(found) < Most; i-- {
-		if complains.MatchString(lines[i]) && !harmless.MatchString(lines[i]) {
+		if complains.MatchString(lines[i]) && !harmless.MatchString(lines[i]) && !isClean(lines[i]) {
 			found = append([]finding{{mention, i, lines[i]}}, found...)
 		}
 	}
@@ -238,10 +247,10 @@ func npm(lines []string) (found []finding) {
 	return found
 }
 
-// lastLines returns the last lines that are not empty.
+// lastLines returns the last lines that are not empty, without summaries that count no failure.
 func lastLines(lines []string) (found []finding) {
 	for i := len(lines) - 1; i >= 0 && len(found) < Most; i-- {
-		if strings.TrimSpace(lines[i]) != "" {
+		if strings.TrimSpace(lines[i]) != "" && !isClean(lines[i]) {
 			found = append([]finding{{end, i, lines[i]}}, found...)
 		}
 	}

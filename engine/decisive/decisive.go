@@ -71,7 +71,7 @@ func Lines(output []byte, tree Tree, reports ...[]byte) []string {
 			}
 		}
 	}
-	for _, fallback := range []func([]string) []finding{mentions, npm, lastLines} {
+	for _, fallback := range []func([]string) []finding{mentions, npm, noTests, lastLines} {
 		if len(found) == 0 {
 			found = fallback(withoutWarnings(lines))
 		}

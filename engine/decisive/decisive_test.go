@@ -156,7 +156,7 @@ func TestTheDecisiveLinesOfWhatIsWrittenByHand(t *testing.T) {
 		{"make below make", "make[1]: Entering directory '/tree/a'\nx.c:3:1: error: expected ';'\nmake[1]: Leaving directory '/tree/a'\n", "a/x.c:3: expected ';'"},
 		{"a terminal's progress", "10%\r20%\rall failed\r\n", "all failed"},
 		{"no output", "", ""},
-		{"nothing but noise", "npm error code 1\n0 errors\n\n", "npm error code 1|0 errors"},
+		{"nothing but noise", "npm error code 1\n0 errors\n\n", "npm error code 1"},
 		{"npm's lock file that does not fit", "npm error code EUSAGE\nnpm error\nnpm error `npm ci` can only install packages when in sync.\nnpm error\nnpm error Missing: @shop/tax@1.0.0 from lock file\nnpm error Missing: @shop/tax@1.0.0 from lock file\nnpm error\nnpm error Clean install a project\nnpm error\nnpm error Usage:\nnpm error npm ci\nnpm error\nnpm error Run \"npm help ci\" for more info\nnpm error A complete log of this run can be found in: /x/y.log\n",
 			"`npm ci` can only install packages when in sync.|Missing: @shop/tax@1.0.0 from lock file|Clean install a project"},
 		{"npm's dependencies that do not fit", "npm error code ERESOLVE\nnpm error ERESOLVE could not resolve\nnpm error\nnpm error While resolving: a@1.0.0\nnpm error Found: b@2.0.0\n", "ERESOLVE could not resolve|While resolving: a@1.0.0|Found: b@2.0.0"},
@@ -165,6 +165,32 @@ func TestTheDecisiveLinesOfWhatIsWrittenByHand(t *testing.T) {
 	} {
 		if got := strings.Join(decisive.Lines([]byte(c.output), tree), "|"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestASummaryThatCountsNoFailureIsNotDecisive: what a tool says that has found nothing wrong, before another command fails.
+func TestASummaryThatCountsNoFailureIsNotDecisive(t *testing.T) {
+	for _, summary := range []string{
+		"# fail 0", "ℹ fail 0", "0 failing", "Tests:       0 failed, 5 passed, 5 total", "Tests run: 5, Failures: 0, Errors: 0, Skipped: 0",
+		"test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured", "# FAIL:  0", "# ERROR: 0", "FAIL: 0", "5 examples, 0 failures", "5 tests, 0 failures",
+		"100% tests passed, 0 tests failed out of 5", "Passed!  - Failed:     0, Passed:     5, Skipped:     0", "Total tests: 5. Passed: 5. Failed: 0. Skipped: 0.",
+		"errors=0", "0 errors", "No errors found.", "✖ 0 problems (0 errors, 0 warnings)", "Found 0 errors. Watching for file changes.", "5 passed (0 failed)",
+	} {
+		for before, want := range map[string]string{"error: no note for blue\n": "error: no note for blue", "say no\n": "say no"} {
+			for _, output := range []string{before + summary + "\n", summary + "\n" + before} {
+				if got := strings.Join(decisive.Lines([]byte(output), decisive.Tree{}), "|"); got != want {
+					t.Errorf("%q: %q, want %q", output, got, want)
+				}
+			}
+		}
+	}
+	for _, line := range []string{
+		"Tests run: 5, Failures: 1, Errors: 0, Skipped: 0", "3 failed, 0 errors", "# fail 10", "# fail 05", "error: 0 is not a size", "10 errors", "failed 0.5 s after it began",
+		"error 0x80004005", "FAIL: 0 ERROR: 1", "failures=0.1", "error: 0-length file", "1.0 failed",
+	} {
+		if got := strings.Join(decisive.Lines([]byte(line+"\nbye\n"), decisive.Tree{}), "|"); got != line {
+			t.Errorf("%q: %q", line, got)
 		}
 	}
 }

@@ -64,6 +64,16 @@ func pytest(lines []string, tree Tree) (found []finding) {
 	return found
 }
 
+// noTests finds where pytest ran no test, which fails. Where that has a cause, pytest complains of it.
+func noTests(lines []string) (found []finding) {
+	for i, line := range lines {
+		if m := match(pytestSection, line); m != nil && strings.HasPrefix(m[1], "no tests ran in ") {
+			found = append(found, finding{end, i, "pytest: no tests ran"})
+		}
+	}
+	return found
+}
+
 // pytestFailure is the report of one test.
 type pytestFailure struct {
 	name     string
