@@ -334,3 +334,43 @@ func TestWhatTheMainlineHoldsIsRefusedUnlessSomethingMayTakeItBackFirst(t *testi
 		t.Errorf("asked for again: %v", m)
 	}
 }
+
+func TestAChangeBeginsWhereOneThatItRequiresEnds(t *testing.T) {
+	squashed := []*eventsv1.LandingCommit{{Head: commit(9), Base: commit(0)}}
+	rebased := []*eventsv1.LandingCommit{{Head: commit(2), Base: commit(0)}, {Head: commit(3), Base: commit(2)}, {Head: commit(9), Base: commit(3)}}
+	below := []string{commit(3), commit(2), commit(1)}
+	for _, test := range []struct {
+		name     string
+		requires []string
+		commits  []*eventsv1.LandingCommit
+		below    []string
+		want     []*eventsv1.LandingCommit
+	}{
+		{"nothing is required", nil, squashed, below, squashed},
+		{"it stands on no other", []string{"one"}, squashed, nil, squashed},
+		{"it stands on others", []string{"stack"}, squashed, below[2:], squashed},
+		{"on a pending one", []string{"one"}, squashed, below, []*eventsv1.LandingCommit{{Head: commit(9), Base: commit(2)}}},
+		{"on the last entry of a stack", []string{"stack"}, squashed, below, []*eventsv1.LandingCommit{{Head: commit(9), Base: commit(3)}}},
+		{"on the nearest of two", []string{"one", "stack"}, squashed, below, []*eventsv1.LandingCommit{{Head: commit(9), Base: commit(3)}}},
+		{"on what the required one requires", []string{"on"}, squashed, below, []*eventsv1.LandingCommit{{Head: commit(9), Base: commit(2)}}},
+		{"on one that has landed", []string{"landed"}, squashed, below, []*eventsv1.LandingCommit{{Head: commit(9), Base: commit(1)}}},
+		{"commit by commit", []string{"one"}, rebased, below, rebased[1:]},
+	} {
+		w := newWorld()
+		w.land(t, "0", request("landed", 0, 1))
+		w.apply(&eventsv1.ChangeLanded{Change: &eventsv1.ChangeRef{Change: "landed", Revision: 1}})
+		w.land(t, "1", request("one", 0, 2))
+		w.land(t, "2", request("stack", 0, 7, 3))
+		w.land(t, "3", requiring(request("on", 0, 8), "one"))
+		land := requiring(request("new", 0, 9), test.requires...)
+		got, is := Decide(w.known, limits, Request{ID: "4", Land: land, ReceivedUS: 1}, Pinned{
+			Mainline: commit(0), Entries: land.Entries, LandingCommits: test.commits, Below: test.below,
+		}).(*eventsv1.ChangeAdmitted)
+		if !is || !slices.EqualFunc(got.Admission.LandingCommits, test.want, func(a, b *eventsv1.LandingCommit) bool { return proto.Equal(a, b) }) {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+	if squashed[0].Base != commit(0) {
+		t.Error("what was pinned was changed")
+	}
+}

@@ -83,6 +83,7 @@ func Decide(known Known, limits Limits, r Request, pinned Pinned) proto.Message 
 	if known.Lineup.Pending(id) == nil && len(known.Lineup.Order()) >= limits.Pending {
 		return refused(r, refuse(QueueFull, "The queue holds %d changes, which is its limit; ask again when some have landed.", len(known.Lineup.Order())), 0)
 	}
+	pinned.LandingCommits = known.aboveRequired(r.Land.Requires, pinned)
 	a := admissionOf(r, revision, pinned)
 	if problem := requirementProblem(known.Lineup, a); problem != nil {
 		return refused(r, problem, 0)
@@ -96,6 +97,49 @@ func Decide(known Known, limits Limits, r Request, pinned Pinned) proto.Message 
 // mayChangeFirst reports whether one of the required changes has still to land: it may take back what the mainline holds.
 func mayChangeFirst(q *lineup.Queue, requires []string) bool {
 	return slices.ContainsFunc(requires, func(id string) bool { return q.RequirementState(id) == lineup.Pending })
+}
+
+// aboveRequired returns the landing commits without what a required change brings: they begin at its head if the first entry
+// stands on that. Squashed or rebased it lands under other ids, and what it edits would be in both.
+func (k Known) aboveRequired(requires []string, pinned Pinned) []*eventsv1.LandingCommit {
+	commits := pinned.LandingCommits
+	if len(requires) == 0 || len(pinned.Below) == 0 {
+		return commits
+	}
+	heads := k.headsOf(requires)
+	at := slices.IndexFunc(pinned.Below, func(commit string) bool { return heads[HeadsOf([]*eventsv1.Entry{{Commit: commit}})] })
+	if at < 0 {
+		return commits
+	}
+	base := pinned.Below[at]
+	if last := slices.IndexFunc(commits, func(c *eventsv1.LandingCommit) bool { return c.Head == base }); last >= 0 {
+		return commits[last+1:] // each commit lands by itself
+	}
+	commits = slices.Clone(commits)
+	commits[0] = proto.CloneOf(commits[0])
+	commits[0].Base = base
+	return commits
+}
+
+// headsOf returns the digest of the head of each of some changes and of the pending changes that they require: of its last entry
+// alone while it is pending.
+func (k Known) headsOf(changes []string) map[Heads]bool {
+	heads := map[Heads]bool{}
+	seen := map[string]bool{}
+	for open := slices.Clone(changes); len(open) > 0; open = open[1:] {
+		id := open[0]
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		heads[k.Heads[id]] = true
+		if c := k.Lineup.Pending(id); c != nil {
+			entries := c.Admission.Entries
+			heads[HeadsOf(entries[len(entries)-1:])] = true
+			open = append(open, c.Admission.Requires...)
+		}
+	}
+	return heads
 }
 
 func admissionOf(r Request, revision uint64, pinned Pinned) *eventsv1.Admission {

@@ -68,6 +68,9 @@ type Pinned struct {
 	Entries []*eventsv1.Entry
 	// LandingCommits are what the queue's strategy makes of them, at least one.
 	LandingCommits []*eventsv1.LandingCommit
+	// Below are the commits that the first entry stands on, the nearest first: down to where it left the mainline, and not past
+	// a merge.
+	Below []string
 	// Mainline is its head at that time.
 	Mainline string
 	// Held is set if each file that the landing commits alter is on the mainline as they leave it.

@@ -91,6 +91,19 @@ func (a *ancestry) TreeOf(ctx context.Context, commit string) (string, error) {
 	return info.Tree, err
 }
 
+// below lists the commits between a head and the base that it has in common with the mainline, the nearest first: all of them, or
+// those down to a merge or maxLine.
+func (a *ancestry) below(ctx context.Context, head, base string) ([]string, error) {
+	line, _, err := a.line(ctx, head, base)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(line); line[n-1] == base || a.window.members[line[n-1]] {
+		line = line[:n-1]
+	}
+	return line[min(1, len(line)):], nil
+}
+
 // line follows single parents from a commit, itself included, down to a stop or to the first member of
 // the window (met). It ends early at a merge, a root, or after maxLine commits.
 func (a *ancestry) line(ctx context.Context, from, stop string) (line []string, met bool, err error) {

@@ -178,9 +178,13 @@ func (p *Pinner) pin(ctx context.Context, mirror Mirror, entries []*eventsv1.Ent
 		return pinned, err
 	}
 	pinned.Mainline = m.head
-	picks, err := landing.Expand(ctx, &ancestry{Repository: mirror, window: m, commits: infos}, p.strategy, m.head, heads)
+	line := &ancestry{Repository: mirror, window: m, commits: infos}
+	picks, err := landing.Expand(ctx, line, p.strategy, m.head, heads)
 	if err != nil {
 		return pinned, refusalOf(err, pinned.Entries)
+	}
+	if pinned.Below, err = line.below(ctx, heads[0], picks[0].Base); err != nil {
+		return pinned, err
 	}
 	entry := 0
 	for _, pick := range picks {

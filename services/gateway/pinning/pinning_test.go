@@ -185,7 +185,23 @@ func TestPinsAreThoseOfPlainGit(t *testing.T) {
 			if !slices.Equal(plain, pinned) {
 				t.Fatalf("step %d, %s: %v, git gives %v", step, strategy, pinned, plain)
 			}
+			if below := f.below(want[0], picks[0].Base); !slices.Equal(got.Below, below) {
+				t.Fatalf("step %d, %s: below %s is %v, git gives %v", step, strategy, want[0], got.Below, below)
+			}
 		}
+	}
+}
+
+// below goes from a head to its base by what git says of each commit's parents.
+func (f *fixture) below(head, base string) []string {
+	var below []string
+	for {
+		parents := strings.Fields(f.git("log", "-1", "--format=%P", head))
+		if len(parents) != 1 || parents[0] == base {
+			return below
+		}
+		head = parents[0]
+		below = append(below, head)
 	}
 }
 

@@ -98,6 +98,44 @@ func TestChangesLandOrAreRejectedOnARealMainline(t *testing.T) {
 	}
 }
 
+// TestAChangeBuiltOnOneThatItRequiresLandsAfterTheSquashOfThatOne has branches of one line of commits that all edit one line, of
+// which some are asked for while what they stand on is pending, and one when that has landed.
+func TestAChangeBuiltOnOneThatItRequiresLandsAfterTheSquashOfThatOne(t *testing.T) {
+	r := newRepository(t)
+	r.git("checkout", "-q", "-b", "work")
+	for _, name := range []string{"a-draft", "a", "b", "c", "late"} {
+		r.write("f3/a.txt", "as "+name+" has it\n")
+		r.commit(name)
+		r.git("push", "-q", "origin", "HEAD:refs/heads/"+name)
+	}
+	s, c := start(t, configured(t, r, t.TempDir()))
+	defer s.Close()
+	requiring := func(change, required string) {
+		reply, err := c.Land(t.Context(), queue, api.LandBody{Change: change, Entries: []api.LandEntry{{Ref: change}}, Requires: []string{required}})
+		if err != nil || reply.Outcome != api.OutcomeAdmitted {
+			t.Fatal(reply, err)
+		}
+	}
+	land(t, c, "a", "a")
+	requiring("b", "a")
+	requiring("c", "b")
+	for _, name := range []string{"a", "b", "c"} {
+		if v := settled(t, c, name); v.State != "landed" {
+			t.Fatalf("%s is %s: %s", name, v.State, v.Why)
+		}
+	}
+	requiring("late", "c")
+	if v := settled(t, c, "late"); v.State != "landed" {
+		t.Fatalf("late is %s: %s", v.State, v.Why)
+	}
+	if log := r.mainline(); len(log) != 5 || log[4] != "late" {
+		t.Errorf("the mainline is %v", log)
+	}
+	if text := r.run(r.bare, "git", "show", "main:f3/a.txt"); text != "as late has it" {
+		t.Errorf("f3/a.txt holds %q", text)
+	}
+}
+
 // TestARestartLandsNothingTwiceAndLosesNothing stops everything while changes are pending, and starts it
 // again on the same data directory.
 func TestARestartLandsNothingTwiceAndLosesNothing(t *testing.T) {
