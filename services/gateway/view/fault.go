@@ -262,7 +262,8 @@ func (q *Queue) whose(c *change, b *build, target string, a *attempt) (whose str
 	}
 	ahead := q.notLanded(b.assumed())
 	if len(ahead) == 0 || !c.pending() {
-		if with = q.uncompared(c, target); len(with) == 0 || q.passesOnMainline(target) {
+		with = q.uncompared(c, target)
+		if q.passesOnMainline(target) || len(with) == 0 && (!c.pending() || c.analysis.creates(target)) {
 			return WhoseYours, with
 		}
 		return WhoseUnknown, with
@@ -551,7 +552,7 @@ func (q *Queue) mainlineLines(target string) []string {
 	return nil
 }
 
-// unknownBlock says why it is not known whether a blocked target fails without the change.
+// unknownBlock says why it is not known whether a target that fails with a pending change does so without it.
 func (q *Queue) unknownBlock(c *change, target string) string {
 	if red := holding([]string{target}, q.mainlineRed()); len(red) > 0 {
 		return "whether without your change too is not known while the mainline is red in " + names(red)
@@ -562,6 +563,9 @@ func (q *Queue) unknownBlock(c *change, target string) string {
 			said = "whether without your change too is not known, since " + runs[0].version.target + " " + q.onMainlineText(runs[0])
 		}
 		return said + ", and `landfall retry " + id + "` tries again there"
+	}
+	if !q.isBlocked(c, target) {
+		return "whether it does on the mainline too is verified before your change is rejected"
 	}
 	return "whether it does on the mainline too is being verified"
 }

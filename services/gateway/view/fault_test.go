@@ -37,10 +37,15 @@ func newBlame(t *testing.T, changes ...string) *blame {
 	return b
 }
 
-// build folds a build of a change on a base, with how the steps of each target ended; needs are of the targets in their order.
+// build folds a build of a change on a base, or of the mainline ("") itself, with how the steps of each target ended; needs are of
+// the targets in their order.
 func (b *blame) build(id, change, base string, assumed []string, targets []string, ends []eventsv1.StepOutcome, needs ...[]uint32) {
-	s := &eventsv1.BuildScheduled{Build: id, Base: base, Change: &eventsv1.AssumedChange{Change: apitest.Ref(change)}}
-	p := &eventsv1.BuildPrepared{Build: id, Base: base, Change: apitest.Ref(change), Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
+	of := apitest.Ref(change)
+	if change == "" {
+		of = &eventsv1.ChangeRef{}
+	}
+	s := &eventsv1.BuildScheduled{Build: id, Base: base, Change: &eventsv1.AssumedChange{Change: of}}
+	p := &eventsv1.BuildPrepared{Build: id, Base: base, Change: of, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED}
 	for _, a := range assumed {
 		s.Assumed = append(s.Assumed, &eventsv1.AssumedChange{Change: apitest.Ref(a)})
 	}
@@ -156,6 +161,15 @@ func TestAFailureThatWasNotComparedBlamesNobody(t *testing.T) {
 	b.build("b1", "c", "m", []string{"k"}, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
 	b.node("c", []string{"k"}, red, 1, "b1", "//x")
 	b.expect("c", "//x", view.WhoseUnknown, []string{"k"}, "//x fails on top of k; whether without is not known yet: x/a.go:12: want 3, got 4")
+}
+
+func TestAFailureInWhatNeverRanOnTheMainlineBlamesNobodyYet(t *testing.T) {
+	b := newBlame(t, "c")
+	b.build("b1", "c", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
+	b.node("c", nil, red, 0, "b1", "//x")
+	b.expect("c", "//x", view.WhoseUnknown, nil, "//x fails; whether it does on the mainline too is verified before your change is rejected: x/a.go:12: want 3, got 4")
+	b.build("b2", "", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{stepPassed})
+	b.expect("c", "//x", view.WhoseYours, nil, "your change breaks //x: x/a.go:12: want 3, got 4")
 }
 
 func TestAFailureThatTheMainlineHasIsNotTheChangesFault(t *testing.T) {
