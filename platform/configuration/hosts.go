@@ -24,10 +24,12 @@ type Hosts struct {
 
 // Host is a code host.
 type Host struct {
-	Kind string `yaml:"kind" required:"true" enum:"gitea"`
+	Kind string `yaml:"kind" required:"true" enum:"gitea,github"`
 	// URL is its address.
 	URL string `yaml:"url" required:"true" minimum:"1" maximum:"2000" pattern:"line"`
-	// Token says where the token is of the account that answers, Secret where that of the webhooks is.
+	// App is the client id of the GitHub App that answers, or its id. Empty: an account answers.
+	App string `yaml:"app" maximum:"100" pattern:"line"`
+	// Token says where the token is of the account that answers, or the App's private key; Secret where that of the webhooks is.
 	Token  SecretPlace `yaml:"token"`
 	Secret SecretPlace `yaml:"secret"`
 	// Label is the one by which people ask.
@@ -41,6 +43,7 @@ type Host struct {
 // Values of Host.Kind and Host.OnPush.
 const (
 	HostGitea      = "gitea"
+	HostGitHub     = "github"
 	OnPushWithdraw = "withdraw"
 	OnPushKeep     = "keep"
 )
@@ -65,6 +68,9 @@ func checkHosts(c *Configuration, at *path, f *findings) {
 		place, h := at.child("servers").child(name), c.Hosts.Servers[name]
 		if where := place.child("url"); f.sound(where) && f.given(where) && !isEndpoint(h.URL) {
 			f.add(where, "is not the address of a server", "as in https://git.example.com")
+		}
+		if where := place.child("app"); f.sound(where) && h.App != "" && h.Kind != HostGitHub {
+			f.add(where, "is of a host that has no Apps", "leave it out, or set kind to github")
 		}
 		checkSecretPlace(h.Token, place.child("token"), f)
 		checkSecretPlace(h.Secret, place.child("secret"), f)

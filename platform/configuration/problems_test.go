@@ -173,6 +173,7 @@ func TestEveryRuleRefuses(t *testing.T) {
 		{"a gateway's address with a path to nowhere", smallest + "gateway: {url: 'landfall.example.com'}\n", "gateway.url", 6, "must be the address of a site"},
 		{"a webhook without a secret", smallest + "webhooks: {bot: {url: 'https://bot.example.com'}}\n", "webhooks.bot.secret", 6, "must say in one"},
 		{"a host without a secret", smallest + "hosts: {servers: {forge: {kind: gitea, url: 'https://git.example.com', token: {file: /x}, queues: {main: acme/shop}}}}\n", "hosts.servers.forge.secret", 6, "must say in one"},
+		{"an App at a host that has none", smallest + "hosts: {servers: {forge: {kind: gitea, app: x, url: 'https://git.example.com', token: {file: /x}, secret: {file: /x}, queues: {main: acme/shop}}}}\n", "hosts.servers.forge.app", 6, "has no Apps"},
 		{"a host nowhere", smallest + "hosts: {servers: {forge: {kind: gitea, url: 'git.example.com', token: {file: /x}, secret: {file: /x}, queues: {main: acme/shop}}}}\n", "hosts.servers.forge.url", 6, "is not the address of a server"},
 		{"a host of another queue", smallest + "hosts: {servers: {forge: {kind: gitea, url: 'https://git.example.com', token: {file: /x}, secret: {file: /x}, queues: {nobody: acme/shop}}}}\n", "hosts.servers.forge.queues.nobody", 6, "not under queues"},
 		{"a host of no repository", smallest + "hosts: {servers: {forge: {kind: gitea, url: 'https://git.example.com', token: {file: /x}, secret: {file: /x}, queues: {main: ../shop}}}}\n", "hosts.servers.forge.queues.main", 6, "is not the name of a repository"},

@@ -95,8 +95,8 @@ func (c *Core) place(k key, r *review) {
 		} else if at := r.wakeUS(c.now); at > 0 {
 			c.agenda.put(r, &c.agenda.later, slot{key: k, atUS: at})
 		}
-	case r.nextUS > c.now:
-		c.agenda.put(r, &c.agenda.later, slot{key: k, atUS: r.nextUS})
+	case max(r.nextUS, r.waitUS) > c.now:
+		c.agenda.put(r, &c.agenda.later, slot{key: k, atUS: max(r.nextUS, r.waitUS)})
 	default:
 		c.agenda.put(r, &c.agenda.ready, slot{key: k, final: final, atUS: r.lookUS})
 	}
@@ -130,7 +130,7 @@ func (c *Core) count(k key, r *review) {
 
 // wakeUS returns the first time after now at which there may be something to report though nothing has happened; 0 for none.
 func (r *review) wakeUS(nowUS int64) (first int64) {
-	for _, at := range []int64{r.statusUS + statusEvery.Microseconds(), r.endedUS + placePatience.Microseconds()} {
+	for _, at := range []int64{r.statusUS + statusEvery.Microseconds(), r.endedUS + placePatience.Microseconds(), r.mergedUS + mergedPause.Microseconds()} {
 		if at > nowUS && (first == 0 || at < first) {
 			first = at
 		}

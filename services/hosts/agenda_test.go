@@ -36,6 +36,8 @@ type bench struct {
 	// stubborn leaves open what is marked as merged. merges counts reports.
 	stubborn bool
 	merges   int
+	// refuse returns why a report is not taken; it may be nil.
+	refuse func(Report) error
 }
 
 func newBench(t testing.TB) *bench {
@@ -100,6 +102,12 @@ func (b *bench) run() {
 				b.answer(Placed{Queue: e.Queue})
 			case Report:
 				p := b.pulls[e.key.number]
+				if b.refuse != nil {
+					if err := b.refuse(e); err != nil {
+						b.answer(Reported{Report: e, Err: err})
+						continue
+					}
+				}
 				if e.Status != nil {
 					p.Status = *e.Status
 				}
@@ -263,13 +271,90 @@ func TestAHostThatDoesNotCloseWhatIsMergedIsAskedMoreRarely(t *testing.T) {
 	}
 }
 
+// queued has a pull request asked for and admitted.
+func (b *bench) queued(number int64) {
+	b.open(number, b.now.Add(-time.Minute), Event{ID: 10, Kind: Commented, Text: "/landfall land", Permission: WritePermission, By: User{ID: 3, Login: "ada"}})
+	b.pass(time.Minute)
+	b.outcome(&eventsv1.ChangeOutcome{Change: ChangeOf(number), State: "admitted", Revision: 1, RequestId: fmt.Sprintf("forge/%d/10", number), Head: fmt.Sprint("a", number)})
+	b.run()
+}
+
+// merge closes a pull request as merged, as a host does that sees the push of its commits.
+func (b *bench) merge(number int64) {
+	p := b.pulls[number]
+	p.Open, p.Merged = false, true
+	p.Events, p.Last = append(p.Events, Event{ID: 20, Kind: Closed, Permission: WritePermission, By: User{ID: 4, Login: "key"}}), 20
+	b.pulls[number] = p
+	b.apply(&eventsv1.HostNoticed{Queue: "main", Number: number})
+	b.run()
+}
+
+// TestAPullRequestThatTheHostClosesAsMergedBeforeTheLogSaysSoIsNotCancelled: the push is seen there first.
+func TestAPullRequestThatTheHostClosesAsMergedBeforeTheLogSaysSoIsNotCancelled(t *testing.T) {
+	b := newBench(t)
+	b.queued(7)
+	b.facts = nil
+	b.merge(7)
+	b.pass(5 * time.Second)
+	if len(b.facts) != 0 {
+		t.Fatalf("facts are %v", b.facts)
+	}
+	b.outcome(&eventsv1.ChangeOutcome{Change: "pr-7", State: "landed", Commits: []string{"a7"}, Revision: 1, RequestId: "forge/7/10", Head: "a7"})
+	b.pass(2 * mergedPause)
+	if got := b.pulls[7].Status; len(b.facts) != 0 || got.State != StatusSuccess {
+		t.Errorf("facts are %v, the status %+v", b.facts, got)
+	}
+}
+
+func TestAPullRequestThatSomebodyMergesByHandLeavesTheQueue(t *testing.T) {
+	b := newBench(t)
+	b.queued(7)
+	b.facts = nil
+	b.merge(7)
+	b.pass(mergedPause + time.Second)
+	if len(b.facts) != 1 || b.facts[0].(*eventsv1.ChangeCancelled).Why != "the pull request was merged by hand" {
+		t.Errorf("facts are %v", b.facts)
+	}
+}
+
+// TestAHostAtItsLimitsIsLeftAloneAndTakesWhatEndedFirst: a status that was refused waits as long as the host said; what has ended does not.
+func TestAHostAtItsLimitsIsLeftAloneAndTakesWhatEndedFirst(t *testing.T) {
+	b := newBench(t)
+	until, refused := b.now.Add(time.Hour), 0
+	b.refuse = func(r Report) error {
+		if r.Status.State == StatusPending && b.now.Before(until) {
+			refused++
+			return &Later{Until: until}
+		}
+		return nil
+	}
+	b.queued(7)
+	refused = 0
+	for range 60 {
+		b.pass(30 * time.Second)
+	}
+	if refused > 1 {
+		t.Errorf("it is asked %d times in half an hour", refused)
+	}
+	b.outcome(&eventsv1.ChangeOutcome{Change: "pr-7", State: "landed", Commits: []string{"c"}, Revision: 1, RequestId: "forge/7/10", Head: "a7"})
+	b.run()
+	if got := b.pulls[7].Status; got.State != StatusSuccess {
+		t.Errorf("the status is %+v", got)
+	}
+	b.queued(8)
+	b.pass(time.Hour)
+	if got := b.pulls[8].Status; got.State != StatusPending {
+		t.Errorf("after the host takes reports again the status is %+v", got)
+	}
+}
+
 // dueOf is the simple twin of the agenda: it walks all reviews.
 func dueOf(c *Core) (due []key) {
 	for k, r := range c.reviews {
 		if r.busy || r.nextUS > c.now {
 			continue
 		}
-		if r.mustLook() || !r.report(c.settings[k.queue], c.now).empty() {
+		if r.mustLook() || r.waitUS <= c.now && !r.report(c.settings[k.queue], c.now).empty() {
 			due = append(due, k)
 		}
 	}

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -243,7 +244,7 @@ func (c *Core) outcome(m *eventsv1.ChangeOutcome) {
 		r.outcome = &eventsv1.ChangeOutcome{Queue: m.Queue, Subject: m.Change, Change: m.Change, Revision: m.Revision, State: now, Head: r.kept.Head}
 	}
 	if c.live {
-		r.endedUS = c.now
+		r.endedUS, r.waitUS = c.now, 0
 		r.noticed = r.noticed || r.pull == nil
 		c.placed[m.Queue] = 0
 		c.advance(k, r)
@@ -276,7 +277,7 @@ func (c *Core) result(result any) {
 	case Looked:
 		r := c.reviews[o.Key]
 		c.touch(o.Key)
-		r.busy, r.lookUS = false, c.now
+		r.busy, r.lookUS, r.waitUS = false, c.now, 0
 		switch {
 		case o.Err == ErrGone:
 			r.failures, r.pull = 0, &Pull{Number: o.Key.number}
@@ -286,6 +287,11 @@ func (c *Core) result(result any) {
 			c.failed(o.Key, r, "a pull request cannot be looked at; trying again", o.Err)
 		default:
 			r.failures, r.pull = 0, &o.Pull
+			if !o.Pull.Merged {
+				r.mergedUS = 0
+			} else if r.mergedUS == 0 {
+				r.mergedUS = c.now
+			}
 			c.advance(o.Key, r)
 		}
 	case Reported:
@@ -294,6 +300,13 @@ func (c *Core) result(result any) {
 }
 
 func (c *Core) failed(k key, r *review, text string, err error) {
+	if later := (*Later)(nil); errors.As(err, &later) {
+		if r.waitUS = later.Until.UnixMicro(); r.noticed {
+			r.nextUS = r.waitUS
+		}
+		c.log(slog.LevelDebug, "the host's limits are reached; trying later", "queue", k.queue, "number", k.number, "until", later.Until, "error", err)
+		return
+	}
 	r.failures++
 	r.nextUS = c.now + min(lastPause, firstPause<<min(r.failures-1, 10)).Microseconds()
 	level := slog.LevelWarn

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"landfall.build/platform/access"
 )
@@ -27,7 +28,7 @@ type Host interface {
 	RemoveLabel(ctx context.Context, number int64) error
 	// Examine looks at what people need to land there, with a webhook to an address that ends in path. It changes nothing.
 	Examine(ctx context.Context, path string) Examined
-	// MarkMerged closes a pull request as merged by a commit of the branch.
+	// MarkMerged closes a pull request as merged by a commit of the branch, or as landed where the host cannot be told that it is merged.
 	MarkMerged(ctx context.Context, number int64, commit string) error
 }
 
@@ -48,6 +49,15 @@ var (
 	ErrForged = errors.New("its signature is not that of the webhook's secret")
 	ErrGone   = errors.New("there is no such pull request")
 )
+
+// Later is the error of a host that takes nothing before a time, or not what it was asked for: its limits are reached. Whoever asks before
+// gets the same error, and the host is not troubled.
+type Later struct {
+	Until time.Time
+	Why   string
+}
+
+func (l *Later) Error() string { return l.Why }
 
 // Marker is in the comment of a queue, so that it is found again.
 func Marker(queue string) string { return "<!-- landfall " + queue + " -->" }

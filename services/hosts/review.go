@@ -56,6 +56,10 @@ type review struct {
 	// failures counts those in a row of the present task; it is not tried before nextUS.
 	failures int   `snapshot:"-"`
 	nextUS   int64 `snapshot:"-"`
+	// waitUS is when the host takes reports again; it does not hold up what ends the change.
+	waitUS int64 `snapshot:"-"`
+	// mergedUS is when it was first seen that the pull request is merged.
+	mergedUS int64 `snapshot:"-"`
 	// merges counts how often the host took it that the pull request is merged.
 	merges int `snapshot:"-"`
 	// place is as of placeUS. endedUS is when the outcome came to be known.
@@ -125,6 +129,10 @@ func (s state) ended() bool {
 
 // cancelPause is the time to wait for the outcome of a cancellation.
 const cancelPause = 10 * time.Second
+
+// mergedPause is the time to wait for the outcome of a change whose pull request the host calls merged: our own push is seen there before
+// the log says that it landed.
+const mergedPause = time.Minute
 
 // ChangeOf returns the id of a pull request's change in its queue.
 func ChangeOf(number int64) string { return fmt.Sprintf("pr-%d", number) }
@@ -205,6 +213,10 @@ func (r *review) take(s Settings, rules *access.Rules, p Pull, nowUS int64) turn
 	moved := k.Head != "" && k.Head != p.Head
 	switch {
 	case state.pending() && nowUS-r.cancelUS < cancelPause.Microseconds():
+	case p.Merged && state.pending():
+		if nowUS-r.mergedUS >= mergedPause.Microseconds() {
+			t.facts = append(t.facts, r.cancellation(s, nil, "the pull request was merged by hand", nowUS))
+		}
 	case !p.Open && state.pending():
 		t.facts = append(t.facts, r.cancellation(s, nil, "the pull request was closed", nowUS))
 	case !p.Open && state == waiting, !p.Fits && state == waiting:
@@ -243,7 +255,7 @@ func (r *review) event(t *turn, s Settings, rules *access.Rules, p Pull, e Event
 			return r.command(t, s, rules, p, e, Cancel, nowUS)
 		}
 	case Closed:
-		if r.state().pending() && !p.Open {
+		if r.state().pending() && !p.Open && !p.Merged {
 			// Whoever may close the pull request may end what it asks for.
 			caller := access.AtHost(s.URL, fmt.Sprint(e.By.ID), e.By.Login, e.Permission.role(), s.Queue)
 			t.facts = append(t.facts, r.cancellation(s, caller.Actor(e.Permission.role()), "the pull request was closed", nowUS))

@@ -37,7 +37,7 @@ func HostsCommand(config string) *cobra.Command {
 		Short: "Look at the code hosts, and say what is missing there and what to do",
 		Long: `Look at each repository of hosts.servers: the token and its permissions, the branch and who may push to it past the queue, the label,
 whether what landed can be marked as merged, the webhook, and whether webhooks arrive at the service. It changes nothing; where the
-webhook sends pushes too, it has the host send one.
+host can be asked for a webhook (Gitea: if the webhook sends pushes too), it has it send one.
 
 Exit codes: 0 no error (there may be warnings), 1 an error.`,
 		Args: cobra.NoArgs,
@@ -70,10 +70,15 @@ func ExamineHosts(ctx context.Context, o Options) []Finding {
 	}
 	for _, name := range x.config.Hosts.ServerNames() {
 		h := x.config.Hosts.Servers[name]
+		repositories, err := pipeline.Repositories(x.config, h)
+		if err != nil {
+			x.add("configuration_invalid", "", err.Error(), "")
+			continue
+		}
 		// Webhooks of one host arrive at one address, so they are tried once.
 		tried := map[string]bool{}
 		for _, queue := range slices.Sorted(maps.Keys(h.Queues)) {
-			found := pipeline.Host(x.config, h, queue).Examine(ctx, "/v1/hosts/"+name)
+			found := repositories[queue].Examine(ctx, "/v1/hosts/"+name)
 			for _, p := range found.Problems {
 				x.add(p.Code, queue, p.Message, p.Advice)
 			}
@@ -96,7 +101,7 @@ func (x *examination) arrivals(ctx context.Context, name string, h configuration
 	if found.Try == nil {
 		switch {
 		case before.Taken.IsZero() && before.Refused.IsZero():
-			x.add("host_webhook_silent", queue, "no webhook has come since the service was started", "Put the event push into the webhook, so that one can be tried here, or comment on a pull request and look again. The host's list of recent deliveries has its errors.")
+			x.add("host_webhook_silent", queue, "no webhook has come since the service was started", "Comment on a pull request and look again; at Gitea put the event push into the webhook, so that one can be tried here. The host's list of recent deliveries has its errors.")
 		case before.Refused.After(before.Taken):
 			x.add("host_webhook_refused", queue, "the last webhook was refused: "+before.Reason, "")
 		}
@@ -119,7 +124,7 @@ func (x *examination) arrivals(ctx context.Context, name string, h configuration
 			return
 		}
 	}
-	x.add("host_webhook_silent", queue, fmt.Sprintf("a webhook that the host was asked for has not come within %v", tryPatience), "Look at the host's list of recent deliveries: it may not reach the address, or may not be allowed to ([webhook] ALLOWED_HOST_LIST).")
+	x.add("host_webhook_silent", queue, fmt.Sprintf("a webhook that the host was asked for has not come within %v", tryPatience), "Look at the host's list of recent deliveries: it may not reach the address, or may not be allowed to (Gitea: [webhook] ALLOWED_HOST_LIST).")
 }
 
 // readArrivals asks the service when webhooks came last.

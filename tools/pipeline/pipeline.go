@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ import (
 	"landfall.build/platform/identity"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/ownership"
+	"landfall.build/platform/landing"
 	"landfall.build/platform/retention"
 	"landfall.build/platform/runner"
 	"landfall.build/platform/secretplace"
@@ -45,6 +47,7 @@ import (
 	"landfall.build/services/historian/warehouse"
 	"landfall.build/services/hosts"
 	"landfall.build/services/hosts/gitea"
+	"landfall.build/services/hosts/github"
 	"landfall.build/services/lander"
 	"landfall.build/services/outcomes"
 	"landfall.build/services/prioritizer"
@@ -454,10 +457,31 @@ func (p *Process) webhooks(ctx context.Context) error {
 // MaxHostSecret is the greatest number of bytes of a token or a secret of a code host.
 const MaxHostSecret = 4 << 10
 
-// Host returns the repository of a queue at a code host.
-func Host(c *configuration.Configuration, h configuration.Host, queue string) hosts.Host {
-	return gitea.New(gitea.Options{URL: h.URL, Repository: h.Queues[queue], Branch: c.Queues[queue].Branch, Queue: queue, Label: h.Label,
-		Token: func(ctx context.Context) ([]byte, error) { return secretplace.Read(ctx, h.Token, MaxHostSecret) }})
+// Repositories returns the repositories at a code host by queue.
+func Repositories(c *configuration.Configuration, h configuration.Host) (map[string]hosts.Host, error) {
+	token := func(ctx context.Context) ([]byte, error) { return secretplace.Read(ctx, h.Token, MaxHostSecret) }
+	// The limits of a GitHub are for all its repositories.
+	server := &github.Server{URL: h.URL, App: h.App, Secret: token}
+	all := map[string]hosts.Host{}
+	for queue, repository := range h.Queues {
+		q := c.Queues[queue]
+		if h.Kind != configuration.HostGitHub {
+			all[queue] = gitea.New(gitea.Options{URL: h.URL, Repository: repository, Branch: q.Branch, Queue: queue, Label: h.Label, Token: token})
+			continue
+		}
+		owner, name, _ := strings.Cut(repository, "/")
+		at, err := server.New(github.Options{Owner: owner, Name: name, Branch: q.Branch, Queue: queue, Label: h.Label, Merges: q.Strategy == landing.Merge})
+		if err != nil {
+			return nil, fmt.Errorf("the repository of the queue %s at %s: %w", queue, h.URL, err)
+		}
+		all[queue] = at
+	}
+	return all, nil
+}
+
+// hostClasses has the class of each kind of host.
+var hostClasses = map[string]eventsv1.HostClass{
+	configuration.HostGitea: eventsv1.HostClass_HOST_CLASS_GITEA, configuration.HostGitHub: eventsv1.HostClass_HOST_CLASS_GITHUB,
 }
 
 // hosts runs the service, and takes webhooks beside it.
@@ -467,18 +491,22 @@ func (p *Process) hosts(ctx context.Context) error {
 		return errors.New("there is no code host: give hosts.servers in the configuration")
 	}
 	logger := p.logger(events.ServiceHosts)
-	at := &hosts.Gateway{URL: p.gatewayURL, Client: &http.Client{}}
+	gateway := &hosts.Gateway{URL: p.gatewayURL, Client: &http.Client{}}
 	if c.Token.Given() {
-		at.Token = func(ctx context.Context) ([]byte, error) { return secretplace.Read(ctx, c.Token, MaxHostSecret) }
+		gateway.Token = func(ctx context.Context) ([]byte, error) { return secretplace.Read(ctx, c.Token, MaxHostSecret) }
 	}
 	repositories, names := map[string]hosts.Repository{}, map[string]string{}
 	for name, h := range c.Servers {
+		at, err := Repositories(p.Configuration, h)
+		if err != nil {
+			return err
+		}
 		for queue, repository := range h.Queues {
 			names[queue] = repository
 			repositories[queue] = hosts.Repository{
 				Settings: hosts.Settings{Host: name, URL: h.URL, Queue: queue, Label: h.Label, Withdraw: h.OnPush == configuration.OnPushWithdraw,
-					Class: eventsv1.HostClass_HOST_CLASS_GITEA, Page: at.Page},
-				Host: Host(p.Configuration, h, queue),
+					Class: hostClasses[h.Kind], Page: gateway.Page},
+				Host: at[queue],
 			}
 		}
 	}
@@ -498,7 +526,7 @@ func (p *Process) hosts(ctx context.Context) error {
 	logger.Info("webhooks of code hosts are taken", "address", listener.Addr().String())
 	return p.own(ctx, events.ServiceHosts, events.TopicHosts, func(ctx context.Context, partition int32) error {
 		return hosts.Run(ctx, hosts.Options{
-			Options: p.stageOptions(events.ServiceHosts), Repositories: repositories, Rules: access.NewRules(p.Configuration.Access), Poll: c.Poll, Places: at.Places,
+			Options: p.stageOptions(events.ServiceHosts), Repositories: repositories, Rules: access.NewRules(p.Configuration.Access), Poll: c.Poll, Places: gateway.Places,
 		}, partition)
 	})
 }

@@ -1,0 +1,357 @@
+package github
+
+import (
+	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	"github.com/google/go-github/v93/github"
+	"golang.org/x/time/rate"
+
+	"landfall.build/services/hosts"
+)
+
+// Bounds of what is asked for.
+const (
+	timeout   = 20 * time.Second
+	maxAnswer = 16 << 20
+	pageSize  = 100
+	maxPages  = 200
+	// secretFor is how long a token or a key is used that was read.
+	secretFor = time.Minute
+	// renewal is how long before its end a token of an installation is replaced.
+	renewal = 5 * time.Minute
+	// keyFor is how long an App's proof of who it is holds; GitHub allows ten minutes.
+	keyFor = 9 * time.Minute
+)
+
+// Server is a GitHub and who answers there: an App, or the account of a token.
+type Server struct {
+	// URL is its address, https://github.com or that of a GitHub Enterprise Server.
+	URL string
+	// App is the App's client id or id; "" if an account answers.
+	App string
+	// Secret reads the App's private key, or the account's token.
+	Secret func(ctx context.Context) ([]byte, error)
+
+	mu       sync.Mutex
+	accounts map[string]*account
+	secret   []byte
+	read     time.Time
+}
+
+// account is who answers in the repositories of an owner. GitHub's limits are those of an account.
+type account struct {
+	server *Server
+	// client asks as the account, app as the App itself; app is nil without one.
+	client, app *github.Client
+	budget      budget
+	// pace keeps requests below 900 points a minute: reading is one, writing five.
+	pace *rate.Limiter
+
+	mu sync.Mutex
+	// quiet is until when GitHub wants not to be asked.
+	quiet time.Time
+	// token is the installation's.
+	token        string
+	ends         time.Time
+	installation *github.Installation
+	login        string
+	appID        int64
+}
+
+// account returns who answers in a repository: each owner has an installation of the App, and all have one account.
+func (s *Server) account(owner, name string) (*account, error) {
+	key := ""
+	if s.App != "" {
+		key = strings.ToLower(owner)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.accounts[key]; a != nil {
+		return a, nil
+	}
+	a := &account{server: s, pace: rate.NewLimiter(10, 300)}
+	var err error
+	if a.client, err = s.newClient(func(ctx context.Context) (string, error) { return a.currentToken(ctx, owner, name) }); err != nil {
+		return nil, err
+	}
+	if s.App != "" {
+		if a.app, err = s.newClient(s.proof); err != nil {
+			return nil, err
+		}
+	}
+	if s.accounts == nil {
+		s.accounts = map[string]*account{}
+	}
+	s.accounts[key] = a
+	return a, nil
+}
+
+// newClient returns a client that shows a token with each request.
+func (s *Server) newClient(token func(context.Context) (string, error)) (*github.Client, error) {
+	options := []github.ClientOptionsFunc{
+		github.WithUserAgent("landfall"),
+		github.WithHTTPClient(&http.Client{
+			Timeout: timeout, Transport: transport{token},
+			// A redirect would take the token elsewhere.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}),
+	}
+	if !s.isPublic() {
+		options = append(options, github.WithEnterpriseURLs(s.URL, s.URL))
+	}
+	return github.NewClient(options...)
+}
+
+// isPublic reports whether the server is github.com.
+func (s *Server) isPublic() bool {
+	return strings.EqualFold(strings.TrimSuffix(s.URL, "/"), "https://github.com")
+}
+
+// graph is the path of the GraphQL API, as seen from that of the REST API.
+func (s *Server) graph() string {
+	if s.isPublic() {
+		return "graphql"
+	}
+	return "../graphql"
+}
+
+// transport shows the token, and bounds answers.
+type transport struct {
+	token func(context.Context) (string, error)
+}
+
+func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	token, err := t.token(request.Context())
+	if err != nil {
+		return nil, err
+	}
+	request = request.Clone(request.Context())
+	request.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultTransport.RoundTrip(request)
+	if err == nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
+	}
+	return answer, err
+}
+
+// currentSecret returns the key or the token of the configuration.
+func (s *Server) currentSecret(ctx context.Context) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.secret != nil && time.Since(s.read) < secretFor {
+		return s.secret, nil
+	}
+	secret, err := s.Secret(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the host's token cannot be read: %w", err)
+	}
+	s.secret, s.read = secret, time.Now()
+	return secret, nil
+}
+
+// proof returns what proves to GitHub who the App is.
+func (s *Server) proof(ctx context.Context) (string, error) {
+	secret, err := s.currentSecret(ctx)
+	if err != nil {
+		return "", err
+	}
+	key, err := parseKey(secret)
+	if err != nil {
+		return "", err
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
+	if err != nil {
+		return "", err
+	}
+	now := time.Now()
+	return jwt.Signed(signer).Claims(jwt.Claims{
+		// Clocks may differ.
+		Issuer: s.App, IssuedAt: jwt.NewNumericDate(now.Add(-time.Minute)), Expiry: jwt.NewNumericDate(now.Add(keyFor - time.Minute)),
+	}).Serialize()
+}
+
+// parseKey reads a private key of an App, as GitHub gives it out.
+func parseKey(text []byte) (*rsa.PrivateKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errKey
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	other, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if key, is := other.(*rsa.PrivateKey); err == nil && is {
+		return key, nil
+	}
+	return nil, errKey
+}
+
+var errKey = errors.New("the token of an App is its private key, a PEM file, and this is none")
+
+// currentToken returns the token of the account, or of the App's installation in a repository.
+func (a *account) currentToken(ctx context.Context, owner, name string) (string, error) {
+	if a.app == nil {
+		secret, err := a.server.currentSecret(ctx)
+		return strings.TrimSpace(string(secret)), err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.token != "" && time.Until(a.ends) > renewal {
+		return a.token, nil
+	}
+	installation, _, err := a.app.Apps.GetRepositoryInstallation(ctx, owner, name)
+	if err != nil {
+		return "", ofApp(owner, name, err)
+	}
+	token, _, err := a.app.Apps.CreateInstallationToken(ctx, installation.GetID(), nil)
+	if err != nil {
+		return "", ofApp(owner, name, err)
+	}
+	a.installation, a.token, a.ends = installation, token.GetToken(), token.GetExpiresAt().Time
+	return a.token, nil
+}
+
+// ofApp returns the error of a question for the App's token. Its status must not be taken for that of what the token was for.
+func ofApp(owner, name string, err error) error {
+	err = failure(err)
+	if later := (*hosts.Later)(nil); errors.As(err, &later) {
+		return later
+	}
+	return fmt.Errorf("the App has no installation at %s/%s that gives it a token: %v", owner, name, err)
+}
+
+// who returns the login of the account, and the App's id or 0.
+func (a *account) who(ctx context.Context) (login string, app int64, err error) {
+	a.mu.Lock()
+	login, app = a.login, a.appID
+	a.mu.Unlock()
+	if login != "" {
+		return login, app, nil
+	}
+	if a.app != nil {
+		self, err := ask(ctx, a, func() (*github.App, *github.Response, error) { return a.app.Apps.Get(ctx, "") })
+		if err != nil {
+			return "", 0, err
+		}
+		login, app = self.GetSlug()+"[bot]", self.GetID()
+	} else {
+		self, err := ask(ctx, a, func() (*github.User, *github.Response, error) { return a.client.Users.Get(ctx, "") })
+		if err != nil {
+			return "", 0, err
+		}
+		login = self.GetLogin()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.login, a.appID = login, app
+	return login, app, nil
+}
+
+// Failure is an answer of GitHub that is none of success.
+type Failure struct {
+	Status  int
+	Message string
+}
+
+func (f *Failure) Error() string { return fmt.Sprintf("GitHub answers %d: %s", f.Status, f.Message) }
+
+func isStatus(err error, status int) bool {
+	var f *Failure
+	return errors.As(err, &f) && f.Status == status
+}
+
+// ask asks for something.
+func ask[T any](ctx context.Context, a *account, question func() (T, *github.Response, error)) (T, error) {
+	return call(ctx, a, 1, question)
+}
+
+// write changes something. Its weight says what may wait for others.
+func write[T any](ctx context.Context, a *account, w weight, change func() (T, *github.Response, error)) (none T, err error) {
+	if until := a.budget.take(w, time.Now()); !until.IsZero() {
+		return none, &hosts.Later{Until: until, Why: "GitHub takes no more comments and statuses at present"}
+	}
+	return call(ctx, a, 5, change)
+}
+
+func call[T any](ctx context.Context, a *account, points int, f func() (T, *github.Response, error)) (result T, err error) {
+	a.mu.Lock()
+	quiet := a.quiet
+	a.mu.Unlock()
+	if time.Now().Before(quiet) {
+		return result, &hosts.Later{Until: quiet, Why: "GitHub wants not to be asked at present"}
+	}
+	if err := a.pace.WaitN(ctx, points); err != nil {
+		return result, err
+	}
+	result, _, err = f()
+	if err = failure(err); err != nil {
+		var later *hosts.Later
+		if errors.As(err, &later) {
+			a.mu.Lock()
+			a.quiet = later.Until
+			a.mu.Unlock()
+		}
+	}
+	return result, err
+}
+
+// secondaryPause is the least time that GitHub wants to be left alone after it refused for a limit without saying for how long.
+const secondaryPause = time.Minute
+
+// failure returns the error of an answer in our words.
+func failure(err error) error {
+	var limited *github.RateLimitError
+	var secondary *github.AbuseRateLimitError
+	var answer *github.ErrorResponse
+	var moved *github.RedirectionError
+	var later *hosts.Later
+	switch {
+	case errors.As(err, &later):
+		return later
+	case errors.As(err, &limited):
+		return &hosts.Later{Until: limited.Rate.Reset.Time, Why: "GitHub's limit of requests is reached"}
+	case errors.As(err, &secondary):
+		after := secondaryPause
+		if secondary.RetryAfter != nil {
+			after = *secondary.RetryAfter
+		}
+		return &hosts.Later{Until: time.Now().Add(after), Why: "GitHub limits requests: " + clip(secondary.Message, 200)}
+	case errors.As(err, &moved):
+		return &Failure{moved.StatusCode, "the repository has another name now"}
+	case errors.As(err, &answer):
+		if answer.Response.StatusCode == http.StatusTooManyRequests {
+			return &hosts.Later{Until: time.Now().Add(secondaryPause), Why: "GitHub limits requests"}
+		}
+		return &Failure{answer.Response.StatusCode, clip(answer.Message+detail(answer), 300)}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("GitHub's answer ends early: %w", err)
+	}
+	return err
+}
+
+// detail returns what an error of validation adds to its message.
+func detail(answer *github.ErrorResponse) string {
+	var b strings.Builder
+	for _, e := range answer.Errors {
+		fmt.Fprintf(&b, "; %s %s %s %s", e.Resource, e.Field, e.Code, e.Message)
+	}
+	return b.String()
+}
+
+// clip returns the beginning of a text of others, as one line.
+func clip(text string, most int) string {
+	text = strings.Join(strings.Fields(text), " ")
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+}
