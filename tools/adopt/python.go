@@ -16,6 +16,15 @@ func (r reader) pytestOf(folder string) pythongraph.PytestSource {
 	return pythongraph.FindPytest([]byte(r.read(r.ctx, path.Join(folder, "pyproject.toml"))))
 }
 
+// andTest returns the line of the shell that tests after a first one, which may be empty. As in the steps of the adapter's targets it is
+// no failure that there is no test.
+func andTest(first, test string) string {
+	if test += pythongraph.OrNoTests; first == "" {
+		return test
+	}
+	return first + " && { " + test + "; }"
+}
+
 // wholePython tests a project in the environment that its lock file describes, else in that of the steps' PATH.
 func wholePython(r reader, folder string) string {
 	source := r.pytestOf(folder)
@@ -23,9 +32,9 @@ func wholePython(r reader, folder string) string {
 	case r.has(folder, "uv.lock"):
 		return uvRun("--frozen", r.uvOptions(folder, source))
 	case r.has(folder, "poetry.lock"):
-		return words("poetry install --no-interaction --quiet", source.Poetry) + " && poetry run python -m pytest"
+		return andTest(words("poetry install --no-interaction --quiet", source.Poetry), "poetry run python -m pytest")
 	}
-	return "python -m pytest"
+	return andTest("", "python -m pytest")
 }
 
 // uvRun returns the line that runs the tests in the environment of the lock file. uv's cache of a project that is used by its
@@ -33,7 +42,7 @@ func wholePython(r reader, folder string) string {
 // anew: all whose source is no URL. They are read when the step runs, since a change may add one.
 func uvRun(lock, options string) string {
 	const local = `sed -e '/^name = /h' -e '/^source = /!d' -e '\,://,d' -e g -e 's/name = "/--refresh-package=/' -e 's/"$//' uv.lock`
-	return "refresh=$(" + local + ") && uv run " + lock + " $refresh " + options + "python -m pytest"
+	return andTest("refresh=$("+local+")", "uv run "+lock+" $refresh "+options+"python -m pytest")
 }
 
 // uvOptions returns the options that have uv run bring pytest, with a space behind them. Where the project names it nowhere and
@@ -60,13 +69,13 @@ func pythonCommand(r reader, folder, _ string) string {
 	case r.has(folder, "uv.lock"):
 		return uvRun("--locked", r.uvOptions(folder, source))
 	case r.has(folder, "poetry.lock"):
-		return words("poetry install --no-interaction", source.Poetry) + " && poetry run python -m pytest"
+		return andTest(words("poetry install --no-interaction", source.Poetry), "poetry run python -m pytest")
 	case source.Pip != "":
-		return inVenv + source.Pip + " && .venv/bin/python -m pytest"
+		return andTest(inVenv+source.Pip, ".venv/bin/python -m pytest")
 	case r.has(folder, "requirements.txt"):
-		return inVenv + "-r requirements.txt && .venv/bin/python -m unittest"
+		return andTest(inVenv+"-r requirements.txt", ".venv/bin/python -m unittest")
 	}
-	return "python3 -m unittest"
+	return andTest("", "python3 -m unittest")
 }
 
 // words joins the words that there are.

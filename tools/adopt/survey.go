@@ -284,7 +284,7 @@ func programsOf(command string) []string {
 	var programs []string
 	for part := range strings.FieldsFuncSeq(command, func(r rune) bool { return strings.ContainsRune("&|;{}()\n", r) }) {
 		words := strings.Fields(part)
-		if len(words) == 0 || strings.ContainsAny(words[0], "/=$'\"") || slices.Contains([]string{"cd", "[", "exit", "for", "do", "done", "if", "then", "fi", "find", "xargs", "export"}, words[0]) {
+		if len(words) == 0 || strings.ContainsAny(words[0], "/=$'\"") || slices.Contains([]string{"cd", "[", "test", "exit", "for", "do", "done", "if", "then", "fi", "find", "xargs", "export"}, words[0]) {
 			continue
 		}
 		programs = append(programs, words[0])
