@@ -132,7 +132,9 @@ func (f *Finding) doubt(base *eventsv1.TargetVersion) {
 // proofOfGreen names the attempt that passed, or the last one of a quarantined target that did not (M24a).
 func proofOfGreen(v *eventsv1.TargetVersion, r *evidence.Result, policy *eventsv1.StepPolicy) *eventsv1.Proof {
 	if !r.Tolerated(policy) {
-		return proof(v, r.PassedBy)
+		p := proof(v, r.PassedBy)
+		p.Tests, p.Untested = r.PassedBy.GetTests(), r.PassedBy.GetUntested()
+		return p
 	}
 	last := r.FailedBy
 	if last == nil {

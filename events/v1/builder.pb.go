@@ -1012,8 +1012,12 @@ type StepFinished struct {
 	Outputs *StepOutputs `protobuf:"bytes,18,opt,name=outputs,proto3" json:"outputs,omitempty"`
 	// How many targets had left something that it was given, and of how many of those the steps were run for it, as what they had left
 	// was not kept. Its time covers that.
-	OutputsGiven  uint32 `protobuf:"varint,19,opt,name=outputs_given,json=outputsGiven,proto3" json:"outputs_given,omitempty"`
-	OutputsMade   uint32 `protobuf:"varint,20,opt,name=outputs_made,json=outputsMade,proto3" json:"outputs_made,omitempty"`
+	OutputsGiven uint32 `protobuf:"varint,19,opt,name=outputs_given,json=outputsGiven,proto3" json:"outputs_given,omitempty"`
+	OutputsMade  uint32 `protobuf:"varint,20,opt,name=outputs_made,json=outputsMade,proto3" json:"outputs_made,omitempty"`
+	// Of a step that passed: how many tests it ran, by the summaries of pytest and unittest in its output. For people.
+	Tests uint32 `protobuf:"varint,21,opt,name=tests,proto3" json:"tests,omitempty"`
+	// A run of pytest or unittest in it ran no test, by its summary.
+	Untested      bool `protobuf:"varint,22,opt,name=untested,proto3" json:"untested,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1186,6 +1190,20 @@ func (x *StepFinished) GetOutputsMade() uint32 {
 		return x.OutputsMade
 	}
 	return 0
+}
+
+func (x *StepFinished) GetTests() uint32 {
+	if x != nil {
+		return x.Tests
+	}
+	return 0
+}
+
+func (x *StepFinished) GetUntested() bool {
+	if x != nil {
+		return x.Untested
+	}
+	return false
 }
 
 // StepOutputs is what a step has left for others.
@@ -1369,7 +1387,7 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\x06signal\x18\x03 \x01(\tR\x06signal\x12\x1f\n" +
 	"\vduration_us\x18\x04 \x01(\x03R\n" +
 	"durationUs\x129\n" +
-	"\aoutcome\x18\x05 \x01(\x0e2\x1f.landfall.events.v1.StepOutcomeR\aoutcome\"\xa8\x05\n" +
+	"\aoutcome\x18\x05 \x01(\x0e2\x1f.landfall.events.v1.StepOutcomeR\aoutcome\"\xda\x05\n" +
 	"\fStepFinished\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x18\n" +
@@ -1396,7 +1414,9 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"unreported\x129\n" +
 	"\aoutputs\x18\x12 \x01(\v2\x1f.landfall.events.v1.StepOutputsR\aoutputs\x12#\n" +
 	"\routputs_given\x18\x13 \x01(\rR\foutputsGiven\x12!\n" +
-	"\foutputs_made\x18\x14 \x01(\rR\voutputsMade\"M\n" +
+	"\foutputs_made\x18\x14 \x01(\rR\voutputsMade\x12\x14\n" +
+	"\x05tests\x18\x15 \x01(\rR\x05tests\x12\x1a\n" +
+	"\buntested\x18\x16 \x01(\bR\buntested\"M\n" +
 	"\vStepOutputs\x12\x14\n" +
 	"\x05files\x18\x01 \x01(\rR\x05files\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x12\n" +

@@ -216,7 +216,10 @@ type Proof struct {
 	// The attempt did not pass: the target is quarantined.
 	Quarantined bool `protobuf:"varint,4,opt,name=quarantined,proto3" json:"quarantined,omitempty"`
 	// In a reason: the command of the target's that did not pass. Empty in records of earlier versions.
-	Step          string `protobuf:"bytes,5,opt,name=step,proto3" json:"step,omitempty"`
+	Step string `protobuf:"bytes,5,opt,name=step,proto3" json:"step,omitempty"`
+	// Of landing commits: the same as in the attempt's StepFinished.
+	Tests         uint32 `protobuf:"varint,6,opt,name=tests,proto3" json:"tests,omitempty"`
+	Untested      bool   `protobuf:"varint,7,opt,name=untested,proto3" json:"untested,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -284,6 +287,20 @@ func (x *Proof) GetStep() string {
 		return x.Step
 	}
 	return ""
+}
+
+func (x *Proof) GetTests() uint32 {
+	if x != nil {
+		return x.Tests
+	}
+	return 0
+}
+
+func (x *Proof) GetUntested() bool {
+	if x != nil {
+		return x.Untested
+	}
+	return false
 }
 
 // LandIntended opens an intention: these exact commits will be pushed onto base. After it, and until
@@ -1318,13 +1335,15 @@ var File_events_v1_lander_proto protoreflect.FileDescriptor
 
 const file_events_v1_lander_proto_rawDesc = "" +
 	"\n" +
-	"\x16events/v1/lander.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\xaa\x01\n" +
+	"\x16events/v1/lander.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\xdc\x01\n" +
 	"\x05Proof\x12;\n" +
 	"\aversion\x18\x01 \x01(\v2!.landfall.events.v1.TargetVersionR\aversion\x12\x14\n" +
 	"\x05build\x18\x02 \x01(\tR\x05build\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\x12 \n" +
 	"\vquarantined\x18\x04 \x01(\bR\vquarantined\x12\x12\n" +
-	"\x04step\x18\x05 \x01(\tR\x04step\"\xe6\x02\n" +
+	"\x04step\x18\x05 \x01(\tR\x04step\x12\x14\n" +
+	"\x05tests\x18\x06 \x01(\rR\x05tests\x12\x1a\n" +
+	"\buntested\x18\a \x01(\bR\buntested\"\xe6\x02\n" +
 	"\fLandIntended\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +

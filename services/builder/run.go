@@ -109,8 +109,12 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 	failed := result.Outcome == execution.Failed || result.Outcome == execution.TimedOut
 	record.Log = w.keepLog(name, failed)
 	fillRecord(record, result, int(w.Configuration.Queues[j.queue].Steps.OutputTail))
+	full := filepath.Join(LogDir(w.dir), filepath.FromSlash(record.Log))
 	if failed {
-		record.Decisive = w.decisiveLines(ctx, place, result, filepath.Join(LogDir(w.dir), filepath.FromSlash(record.Log)), time.UnixMicro(record.StartedUs))
+		record.Decisive = w.decisiveLines(ctx, place, result, full, time.UnixMicro(record.StartedUs))
+	}
+	if result.Outcome == execution.Passed {
+		w.countTests(record, full)
 	}
 	if result.Outcome == execution.Aborted {
 		record.Reason = abortReason(context.Cause(ctx))
@@ -222,7 +226,18 @@ func fillRecord(record *eventsv1.StepFinished, r execution.Result, tail int) {
 	record.OutputTail = bytes.ToValidUTF8(r.Tail[max(0, len(r.Tail)-min(execution.TailLimit, tail)):], nil)
 }
 
-// mostRead bounds how much of either end of a log is read for its decisive lines.
+// countTests notes what the log of a step that passed says of its tests. It is for people: the step's outcome stands without it.
+func (w *worker) countTests(record *eventsv1.StepFinished, log string) {
+	output, err := bothEnds(log)
+	if err != nil {
+		w.Logger.Warn("a step's log could not be read for the tests that it ran", "log", log, "error", err)
+		return
+	}
+	tests, untested := decisive.Tests(output)
+	record.Tests, record.Untested = uint32(tests), untested
+}
+
+// mostRead bounds how much of either end of a log is read for what people are told of it.
 const mostRead = 4 << 20
 
 // decisiveLines returns the lines that show why a step did not pass, of its log or of the reports that it has left since it

@@ -105,7 +105,7 @@ func (q *Queue) foldLeft(consequence lineup.Consequence, e journal.Entry) {
 	case *eventsv1.ChangeLanded:
 		at = stamp(f.StampUs, at)
 		c.end.landed = f
-		q.note(c, at, StateLanded, landedText(f, c.analysis))
+		q.note(c, at, StateLanded, q.landedText(c, f))
 	case *eventsv1.ChangeRejected:
 		at = written(e, f.StampUs)
 		c.end.reason, c.end.base = f.Reason, f.Base
@@ -199,13 +199,14 @@ func analysisText(a *Analysis) string {
 func (q *Queue) intendedText(f *eventsv1.LandIntended) string {
 	commit := "its landing commit " + events.ShortID(last(f.Commits))
 	var a *Analysis
-	if c := q.changes[f.Change.GetChange()]; c != nil {
+	c := q.changes[f.Change.GetChange()]
+	if c != nil {
 		a = c.analysis
 	}
 	if why := a.whyNotBuilt(f.Proof); why != "" {
 		return "Nothing was built for " + commit + " (" + why + "); it is being pushed."
 	}
-	return "All steps of " + commit + " passed" + exceptQuarantined(toleratedBy(f.Proof)) + "; it is being pushed."
+	return "All steps of " + commit + " passed" + exceptQuarantined(toleratedBy(f.Proof)) + q.untested(c, f.Proof) + "; it is being pushed."
 }
 
 func (q *Queue) noteOn(id string, at time.Time, kind, text string) {
@@ -222,8 +223,8 @@ func moveText(f *eventsv1.ChangeMoved) string {
 	return "Moved " + where + " by " + person(f.Who) + because(f.Why) + "."
 }
 
-// landedText takes the analysis of the change, nil if there is none.
-func landedText(f *eventsv1.ChangeLanded, a *Analysis) string {
+func (q *Queue) landedText(c *change, f *eventsv1.ChangeLanded) string {
+	a := c.analysis
 	text := "Landed as " + events.ShortID(last(f.Commits))
 	if len(f.Commits) > 1 {
 		text = fmt.Sprintf("Landed as %d commits up to %s", len(f.Commits), events.ShortID(last(f.Commits)))
@@ -237,6 +238,7 @@ func landedText(f *eventsv1.ChangeLanded, a *Analysis) string {
 	if list := toleratedBy(f.GetProof()); len(list) > 0 {
 		text += "; " + names(list) + " did not pass and " + verb(len(list), "is", "are") + " quarantined"
 	}
+	text += q.untested(c, f.GetProof())
 	if a != nil && !a.Everything {
 		text = joined(text, a.Uncovered.warned())
 	}

@@ -300,7 +300,7 @@ func (q *Queue) ending(c *change) Reason {
 		if c.end.dropped != nil {
 			return Reason{Code: ReasonDropped, Sentence: c.droppedText()}
 		}
-		return Reason{Code: ReasonLanded, Sentence: landedText(c.end.landed, c.analysis), Changes: refNames(c.end.landed.GetBypasses())}
+		return Reason{Code: ReasonLanded, Sentence: q.landedText(c, c.end.landed), Changes: refNames(c.end.landed.GetBypasses())}
 	case lineup.Rejected, lineup.Ejected:
 		r := Reason{Code: c.end.state.String()}
 		text := q.endText(c.end.reason, q.below(c.end.reason))
