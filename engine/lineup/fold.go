@@ -75,6 +75,9 @@ func (q *Queue) Apply(m proto.Message, offset int64) Consequence {
 	case *eventsv1.Refused:
 		return q.concern(f.Change)
 	case *eventsv1.ChangeRetried:
+		if f.Change.GetChange() == "" { // the mainline itself
+			return Consequence{Applied: true}
+		}
 		return q.concern(f.Change)
 	case *eventsv1.MainlineMoved:
 		q.Head = f.To

@@ -86,7 +86,9 @@ func (q *Queue) lineupFact(m proto.Message, offset int64) {
 		q.withdraw(m)
 	case *eventsv1.ChangeRetried:
 		q.withdraw(m)
-		q.delta.dirty[f.Change.Change] = true
+		if id := f.Change.GetChange(); id != "" {
+			q.delta.dirty[id] = true
+		}
 	case *eventsv1.MainlineMoved:
 		q.landed.move(f.To, q.Lineup.Sequence)
 		q.refreshOn(f.To)

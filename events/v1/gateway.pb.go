@@ -951,8 +951,9 @@ func (x *ChangeReleased) GetActor() *Actor {
 // ChangeRetried takes back what attempts show against versions for which a pending change is blocked (M23a): the mainline's,
 // which is then proven again, and the change's own. It has no effect if the change is not pending at that revision.
 type ChangeRetried struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Change *ChangeRef             `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty where the mainline itself is retried.
+	Change *ChangeRef `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
 	// The last attempt at each version that no longer counts.
 	Failed        []*Proof `protobuf:"bytes,2,rep,name=failed,proto3" json:"failed,omitempty"`
 	Who           string   `protobuf:"bytes,3,opt,name=who,proto3" json:"who,omitempty"`

@@ -56,6 +56,8 @@ const (
 	Land   Verb = "land"
 	Cancel Verb = "cancel"
 	Retry  Verb = "retry"
+	// Verify has what fails on the mainline verified again.
+	Verify Verb = "verify"
 	// Move changes a change's place in the queue, Hold keeps it from landing or releases it.
 	Move Verb = "move"
 	Hold Verb = "hold"
@@ -85,6 +87,7 @@ var needs = []need{
 	{Land, Lander, Contributor, "landing a change"},
 	{Cancel, Lander, Contributor, "cancelling a change"},
 	{Retry, Lander, Contributor, "retrying a change"},
+	{Verify, Lander, NoRole, "verifying the mainline again"},
 	{Urgent, Operator, NoRole, "giving a change a benefit above 1"},
 	{Move, Operator, NoRole, "moving a change"},
 	{Hold, Operator, NoRole, "holding or releasing a change"},

@@ -48,6 +48,7 @@ var may = map[access.Verb]string{
 	access.Land:         "- o v v v",
 	access.Cancel:       "- o v v v",
 	access.Retry:        "- o v v v",
+	access.Verify:       "- - v v v",
 	access.Urgent:       "- - - v v",
 	access.Move:         "- - - v v",
 	access.Hold:         "- - - v v",

@@ -85,6 +85,7 @@ func Doors() []Door {
 		{Route, "GET /v1/queues/{queue}/changes/{change}/logs", InQueue, ReadLogs},
 		{Route, "POST /v1/queues/{queue}/changes/{change}/cancel", InQueue, Cancel},
 		{Route, "POST /v1/queues/{queue}/changes/{change}/retry", InQueue, Retry},
+		{Route, "POST /v1/queues/{queue}/retry", InQueue, Verify},
 		{Route, "POST /v1/queues/{queue}/changes/{change}/priority", InQueue, Move},
 		{Route, "POST /v1/queues/{queue}/changes/{change}/hold", InQueue, Hold},
 		{Route, "POST /v1/queues/{queue}/changes/{change}/release", InQueue, Hold},

@@ -89,12 +89,34 @@ cancelled or dropped by a force-push, 3 the request was refused, or nobody has a
 }
 
 func retryCommand() *cobra.Command {
-	var wait bool
-	cmd, _ := command("retry CHANGE", "Land the same commits of a change again",
+	var wait, mainline bool
+	change := Exactly("CHANGE")
+	args := func(cmd *cobra.Command, args []string) error {
+		if mainline && len(args) == 0 {
+			return nil
+		}
+		return change(cmd, args)
+	}
+	cmd, _ := command("retry CHANGE", "Land the same commits of a change again, or verify the mainline again",
 		"Put a change that was rejected, ejected or cancelled into the queue again, with the same commits, as its next revision. For one that is\n"+
-			"blocked because the mainline is red, what failed there and with the change no longer counts, and both are verified again.",
-		Exactly("CHANGE"), func(ctx context.Context, s *session, args []string) error {
+			"blocked because the mainline is red, what failed there and with the change no longer counts, and both are verified again.\n"+
+			"With --mainline and no CHANGE, what failed on the mainline itself is verified again: a server that its steps need is back, say.",
+		args, func(ctx context.Context, s *session, args []string) error {
 			if err := s.chooseQueue(ctx); err != nil {
+				return err
+			}
+			if mainline {
+				if len(args) > 0 || wait {
+					return errors.New("--mainline takes no CHANGE and does not wait; `landfall status` shows what comes of it")
+				}
+				reply, err := s.client.Steer(ctx, s.queue, "", "retry", api.SteerBody{})
+				if err != nil {
+					return err
+				}
+				if s.asJSON {
+					return s.print(reply)
+				}
+				_, err = fmt.Fprintf(s.out, "queue %s: %s\n", Plain(s.queue), Plain(reply.Message))
 				return err
 			}
 			reply, err := s.client.Retry(ctx, s.queue, args[0])
@@ -107,6 +129,7 @@ func retryCommand() *cobra.Command {
 			return s.report(ctx, reply, wait)
 		})
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it has landed or left the queue; exit codes as for watch")
+	cmd.Flags().BoolVar(&mainline, "mainline", false, "verify again what fails on the mainline itself")
 	return cmd
 }
 

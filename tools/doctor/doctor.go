@@ -95,7 +95,7 @@ var meanings = map[string]meaning{
 	"mainline_unreachable":    {Error, "Nothing lands until it is reached.", ""},
 	"landings_paused":         {Error, "The remote refuses every push.", "Do what its words ask for; then wait a minute, or landfall resume."},
 	"queue_paused":            {Warning, "Nothing lands while it is paused.", "landfall resume"},
-	"mainline_red":            {Warning, "Changes that touch these targets wait until they are green.", "landfall logs --target TARGET prints the output. Land a fix, and move it to the front: landfall priority FIX --front."},
+	"mainline_red":            {Warning, "Changes that touch these targets wait until they are green.", "landfall logs --target TARGET prints the output. Land a fix, and move it to the front: landfall priority FIX --front. If what its steps need was away: landfall retry --mainline."},
 	"retry_needed":            {Warning, "Nothing more comes of them by itself: whether the mainline fails there too could not be verified.", ""},
 	"host_unreachable":        {Error, "Nobody can land at it, and nothing is told there.", ""},
 	"host_token_refused":      {Error, "Nobody can land at it, and nothing is told there.", ""},

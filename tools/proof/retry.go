@@ -23,7 +23,11 @@ func (s *schedule) retry(x *site) {
 		of = x.queue + " "
 	}
 	for i := range 1 + s.hopes.IntN(4) {
-		s.ops = append(s.ops, operation{at: s.hopes.Int64N(s.span + 3000), name: fmt.Sprintf("%sretry%d", of, i), do: func() { x.retryBlocked() }})
+		s.ops = append(s.ops, operation{at: s.hopes.Int64N(s.span + 3000), name: fmt.Sprintf("%sretry%d", of, i), do: func() {
+			if !x.retryBlocked() {
+				x.retryMainline()
+			}
+		}})
 	}
 }
 
@@ -33,10 +37,7 @@ func (x *site) retryBlocked() (any bool) {
 	if x.retries == maxRetries || len(x.lineup.queue.Order()) == 0 {
 		return false
 	}
-	v := view.New(x.queue, view.DefaultLimits())
-	for _, topic := range []string{events.TopicChanges, events.TopicBuilds, events.TopicDecisions, events.TopicProfiles, events.TopicPriorities} {
-		x.counted(topic, func(e journal.Entry) { v.Fold(e) })
-	}
+	v := x.view()
 	for _, c := range x.lineup.queue.Order() {
 		block := v.BlockOf(c.ID())
 		if !block.OnMainline {
@@ -49,6 +50,26 @@ func (x *site) retryBlocked() (any bool) {
 		x.retries++
 	}
 	return any
+}
+
+// retryMainline retries what fails on the mainline itself, as the gateway sees it.
+func (x *site) retryMainline() {
+	if x.retries == maxRetries {
+		return
+	}
+	if failed := x.view().MainlineFailed(); len(failed) > 0 {
+		x.steer(fmt.Sprintf("retry%d of the mainline", x.retries), &eventsv1.ChangeRetried{Change: &eventsv1.ChangeRef{}, Failed: failed, Who: "operator"})
+		x.retries++
+	}
+}
+
+// view folds the log as a gateway does that begins now.
+func (x *site) view() *view.Queue {
+	v := view.New(x.queue, view.DefaultLimits())
+	for _, topic := range []string{events.TopicChanges, events.TopicBuilds, events.TopicDecisions, events.TopicProfiles, events.TopicPriorities} {
+		x.counted(topic, func(e journal.Entry) { v.Fold(e) })
+	}
+	return v
 }
 
 // retried notes which attempts no longer count for anybody who has read that.

@@ -141,6 +141,7 @@ var mayDo = map[access.Verb]string{
 	access.Land:         "-ovvv",
 	access.Cancel:       "-ovvv",
 	access.Retry:        "-ovvv",
+	access.Verify:       "--vvv",
 	access.Move:         "---vv",
 	access.Hold:         "---vv",
 	access.Pause:        "---vv",

@@ -158,6 +158,7 @@ func (h *handler) routes() []route {
 		{"GET", "/v1/queues/{queue}/changes/{change}/logs", h.serveLogs},
 		{"POST", "/v1/queues/{queue}/changes/{change}/cancel", h.serveCancel},
 		{"POST", "/v1/queues/{queue}/changes/{change}/retry", h.serveRetry},
+		{"POST", "/v1/queues/{queue}/retry", h.serveRetryMainline},
 		{"POST", "/v1/queues/{queue}/changes/{change}/priority", h.servePriority},
 		{"POST", "/v1/queues/{queue}/changes/{change}/hold", h.serveHold},
 		{"POST", "/v1/queues/{queue}/changes/{change}/release", h.serveRelease},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,6 +127,36 @@ func (h *handler) unblock(w http.ResponseWriter, r *http.Request, body SteerBody
 		return
 	}
 	reply.State = h.stateOf(r, id)
+	writeJSON(w, http.StatusOK, reply)
+}
+
+// serveRetryMainline takes back the failures for which the mainline itself is red or without a result, so that it is verified again.
+func (h *handler) serveRetryMainline(w http.ResponseWriter, r *http.Request) {
+	var body SteerBody
+	if err := readJSON(w, r, &body, true); err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	reply := SteerReply{Queue: r.PathValue("queue")}
+	steer := func(s *steering) (proto.Message, error) {
+		var failed []*eventsv1.Proof
+		if err := h.read(r, func(q *view.Queue) { failed = q.MainlineFailed() }); err != nil {
+			return nil, err
+		}
+		if len(failed) == 0 {
+			return nil, fail(http.StatusConflict, codeNotApplied, "Nothing is known to fail on the mainline; there is nothing to retry.", "`landfall status` says what is verified there.")
+		}
+		var list []string
+		for _, p := range failed {
+			list = append(list, p.Version.Target)
+		}
+		reply.Message = "What failed on the mainline in " + clipText(strings.Join(slices.Compact(list), ", "), 200) + " no longer counts; it is verified again."
+		return &eventsv1.ChangeRetried{Change: &eventsv1.ChangeRef{}, Failed: failed, Who: s.body.Who, Why: s.body.Why, StampUs: s.stampUS}, nil
+	}
+	if _, err := h.steered(r, body, steer); err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
 	writeJSON(w, http.StatusOK, reply)
 }
 

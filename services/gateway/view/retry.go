@@ -60,6 +60,33 @@ func (q *Queue) BlockOf(id string) Block {
 	return b
 }
 
+// MainlineFailed returns the last attempt at each version of the mainline as it stands that is red there or has no result, by target.
+func (q *Queue) MainlineFailed() (failed []*eventsv1.Proof) {
+	seen := map[version]bool{}
+	add := func(v version) {
+		a := q.steps.settling(v)
+		if seen[v] || a != nil && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+			return
+		}
+		seen[v] = true
+		if p := q.failedAt(v); p != nil {
+			failed = append(failed, p)
+		}
+	}
+	for _, v := range q.redVersionsOfMainline() {
+		add(v)
+	}
+	for _, class := range q.check.GetClasses() {
+		for _, v := range class.Targets {
+			add(version{v.Target, v.Hash})
+		}
+	}
+	slices.SortFunc(failed, func(x, y *eventsv1.Proof) int {
+		return cmp.Or(cmp.Compare(x.Version.Target, y.Version.Target), cmp.Compare(x.Version.Hash, y.Version.Hash))
+	})
+	return failed
+}
+
 // isHeldTo reports whether red in a target is blocked by a version of another one on the mainline: the same target, or either is
 // the whole repository.
 func isHeldTo(target, mainline string) bool {
@@ -141,6 +168,9 @@ func (q *Queue) foldRetried(f *eventsv1.ChangeRetried, now time.Time) {
 	}
 	list = sortedUnique(list)
 	q.steps.generation++
+	if f.Change.GetChange() == "" {
+		return
+	}
 	q.noteOn(f.Change.GetChange(), stamp(f.StampUs, now), "retried", "Retried by "+person(f.Who)+because(f.Why)+": failures of "+names(list)+
 		", on the mainline and with this change, no longer count; "+verb(len(list), "it runs", "they run")+" again on both.")
 }

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
 	"landfall.build/tools/embedded/stack"
 )
@@ -48,6 +50,40 @@ func TestARunOnTheMainlineThatEndsByItsLimitSaysSo(t *testing.T) {
 	}
 	if text := prints(t, s.URL(), "logs", "--target", "//f0"); !strings.HasPrefix(text, "==> //f0, attempt 4: timed_out\nconnecting to db.example\n") {
 		t.Errorf("its output there reads %s", text)
+	}
+}
+
+// TestWhatTheWorldMadeRedOnTheMainlineIsVerifiedAgainWithoutAChange: a service that a step needs is away while the base is proven. No
+// change is pending when it is back.
+func TestWhatTheWorldMadeRedOnTheMainlineIsVerifiedAgainWithoutAChange(t *testing.T) {
+	together(t)
+	r := newRepository(t)
+	back := newGate(t)
+	r.step("f0", back.isOpen()+" || { echo the service is away; exit 1; }")
+	s, c := start(t, configured(t, r, t.TempDir()))
+	t.Cleanup(func() { s.Close() })
+	red := func() []string {
+		all, err := c.Queues(t.Context())
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		return all[0].MainlineRed
+	}
+	await(t, "the mainline is red", func() bool { return slices.Equal(red(), []string{"//f0"}) })
+	back.open(t)
+	if text := prints(t, s.URL(), "retry", "--mainline"); text != "queue main: What failed on the mainline in //f0 no longer counts; it is verified again.\n" {
+		t.Errorf("it says %q", text)
+	}
+	await(t, "it has passed", func() bool {
+		return slices.ContainsFunc(records[*eventsv1.StepFinished](t, s, events.TopicBuilds), func(f *eventsv1.StepFinished) bool {
+			return f.Target == "//f0" && f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED
+		})
+	})
+	if list := red(); len(list) > 0 {
+		t.Errorf("red are %v", list)
+	}
+	if _, err := c.Steer(t.Context(), queue, "", "retry", api.SteerBody{}); err == nil || !strings.Contains(err.Error(), "Nothing is known to fail on the mainline") {
+		t.Errorf("once more: %v", err)
 	}
 }
 

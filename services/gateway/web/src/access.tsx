@@ -13,7 +13,7 @@ import { queues } from "./store"
 import { Ago, exact, plain } from "./words"
 
 const roles: NonNullable<TokenBody["role"]>[] = ["viewer", "contributor", "lander", "operator", "admin"]
-const verbs: Permission["verb"][] = ["read", "logs", "land", "cancel", "retry", "urgent", "move", "hold", "pause", "quarantine", "models", "deliveries", "tokens"]
+const verbs: Permission["verb"][] = ["read", "logs", "land", "cancel", "retry", "verify", "urgent", "move", "hold", "pause", "quarantine", "models", "deliveries", "tokens"]
 
 export function Access() {
   const known = queues.value

@@ -18,7 +18,7 @@ export interface WhoAmI {
 }
 
 export interface Permission {
-  verb: "read" | "logs" | "land" | "cancel" | "retry" | "urgent" | "move" | "hold" | "pause" | "quarantine" | "models" | "deliveries" | "tokens"
+  verb: "read" | "logs" | "land" | "cancel" | "retry" | "verify" | "urgent" | "move" | "hold" | "pause" | "quarantine" | "models" | "deliveries" | "tokens"
   allowed: boolean
   message?: string
   advice?: string
@@ -44,7 +44,7 @@ export interface TokenList {
 export interface TokenBody {
   name: string
   role?: "viewer" | "contributor" | "lander" | "operator" | "admin"
-  verbs?: ("read" | "logs" | "land" | "cancel" | "retry" | "urgent" | "move" | "hold" | "pause" | "quarantine" | "models" | "deliveries" | "tokens")[]
+  verbs?: ("read" | "logs" | "land" | "cancel" | "retry" | "verify" | "urgent" | "move" | "hold" | "pause" | "quarantine" | "models" | "deliveries" | "tokens")[]
   queues: string[]
   ttl?: string
 }
