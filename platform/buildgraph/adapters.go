@@ -3,6 +3,7 @@ package buildgraph
 import (
 	"context"
 	"errors"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -10,8 +11,10 @@ import (
 
 	"landfall.build/engine/lru"
 	"landfall.build/engine/targets"
+	"landfall.build/platform/buildgraph/bazelgraph"
 	"landfall.build/platform/buildgraph/gittree"
 	"landfall.build/platform/buildgraph/glob"
+	"landfall.build/platform/buildgraph/gograph"
 	"landfall.build/platform/buildgraph/manifest"
 	"landfall.build/platform/configuration"
 )
@@ -28,6 +31,13 @@ type adapter struct {
 	owners func(ctx context.Context, repo Repository, tree string) (*manifest.Owners, error)
 	// close ends what it keeps running; nil for nothing.
 	close func()
+}
+
+// Schemes returns the scheme of each adapter: releases in which one differs name the same targets by other hashes.
+func Schemes() map[configuration.Adapter]string {
+	all := maps.Clone(schemes)
+	all[configuration.AdapterManifest], all[configuration.AdapterGo], all[configuration.AdapterBazel] = manifest.Scheme, gograph.Scheme, bazelgraph.Scheme
+	return all
 }
 
 // absentError says that a tree holds nothing of an adapter's build system.

@@ -27,7 +27,7 @@ const magic = "landfall snapshot 3\n"
 // else by one, so that a release refuses what a newer one has kept; a test compares the messages with those of the number.
 // OldestFormat is the oldest that this release opens.
 const (
-	Format       = 1
+	Format       = 2
 	OldestFormat = 1
 )
 

@@ -196,9 +196,9 @@ func (b *Broker) Close() {
 	})
 }
 
-// formatVersion is that of the data directory. Raise it when an older landfall could not read what a
+// FormatVersion is that of the data directory. Raise it when an older landfall could not read what a
 // newer one writes.
-const formatVersion = 1
+const FormatVersion = 1
 
 func checkFormat(dir string) error {
 	path := filepath.Join(dir, "format")
@@ -207,7 +207,7 @@ func checkFormat(dir string) error {
 		if _, err := os.Stat(filepath.Join(dir, "log")); err == nil {
 			return fmt.Errorf("embedded broker: %s holds a log but no file %s: it is not a data directory of landfall", dir, path)
 		}
-		return writeWhole(path, strconv.Itoa(formatVersion)+"\n")
+		return writeWhole(path, strconv.Itoa(FormatVersion)+"\n")
 	}
 	if err != nil {
 		return fmt.Errorf("embedded broker: %w", err)
@@ -216,9 +216,9 @@ func checkFormat(dir string) error {
 	if err != nil {
 		return fmt.Errorf("embedded broker: %s does not name a format version: %q", path, content)
 	}
-	if version != formatVersion {
+	if version != FormatVersion {
 		return fmt.Errorf("embedded broker: data directory %s has format %d, this landfall knows format %d: use the landfall that wrote it, or another directory",
-			dir, version, formatVersion)
+			dir, version, FormatVersion)
 	}
 	return nil
 }
