@@ -111,7 +111,16 @@ var ErrNothing = errors.New("the log holds nothing that could be compared")
 // VerifyQuietly verifies a log of a program's own and returns what differs, or ErrNothing: nothing is told but to
 // the logger. The code that wrote the log is taken to be this one. Tests of whole pipelines use replaytest.AtEnd.
 func VerifyQuietly(ctx context.Context, log journal.Log, logger *slog.Logger) error {
-	r, err := recompute.Verify(ctx, recompute.Options{Log: log, AllVersions: true})
+	return verifyQuietly(ctx, recompute.Options{Log: log, AllVersions: true}, logger)
+}
+
+// VerifyVersion is VerifyQuietly of a log that several versions wrote: it compares what this one has written.
+func VerifyVersion(ctx context.Context, log journal.Log, version string, logger *slog.Logger) error {
+	return verifyQuietly(ctx, recompute.Options{Log: log, Version: version}, logger)
+}
+
+func verifyQuietly(ctx context.Context, o recompute.Options, logger *slog.Logger) error {
+	r, err := recompute.Verify(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +46,26 @@ func (r *Repository) Find(name string) *Change {
 // Restrict leaves out every change but those named. What they require must be among them.
 func (r *Repository) Restrict(names []string) {
 	r.Changes = slices.DeleteFunc(r.Changes, func(c Change) bool { return !slices.Contains(names, c.Name) })
+}
+
+// Fewer leaves out changes until about n are left: those that the scenario needs, others spread over all kinds, and what they
+// require.
+func (r *Repository) Fewer(n int) {
+	keep := map[string]bool{}
+	var add func(name string)
+	add = func(name string) {
+		keep[name] = true
+		for _, required := range r.Find(name).Requires {
+			add(required)
+		}
+	}
+	for _, name := range []string{Slow, Withdrawn, Resubmitted, Hotfix} {
+		add(name)
+	}
+	for at := 0; at < n && len(keep) < n; at++ {
+		add(r.Changes[at*len(r.Changes)/n].Name)
+	}
+	r.Restrict(slices.Collect(maps.Keys(keep)))
 }
 
 // Prepared lists the ids of all commits of changes.

@@ -28,6 +28,8 @@ type brokers struct {
 	// replicated: others take over from one.
 	replicated bool
 	launch     func(f *fleet.Fleet) error
+	// argv is how a release runs it, nil if it is none of Landfall's.
+	argv func(binary string) []string
 }
 
 // embeddedBroker is the development broker, as a process.
@@ -36,9 +38,10 @@ func embeddedBroker(binary, configFile string) (*brokers, error) {
 	if err != nil {
 		return nil, err
 	}
+	argv := func(binary string) []string { return []string{binary, "broker", "--config", configFile} }
 	return &brokers{
-		names: []string{"broker"}, addresses: []string{address},
-		launch: func(f *fleet.Fleet) error { return f.Launch("broker", binary, "broker", "--config", configFile) },
+		names: []string{"broker"}, addresses: []string{address}, argv: argv,
+		launch: func(f *fleet.Fleet) error { return f.Launch("broker", argv(binary)...) },
 	}, nil
 }
 

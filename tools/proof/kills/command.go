@@ -32,24 +32,32 @@ func (e Broken) Error() string {
 // ExitCode is the command's exit code.
 func (e Broken) ExitCode() int { return 1 }
 
-// maxKills bounds a run; more is better done in several, with other seeds.
-const maxKills = 100_000
+// maxKills bounds a run; more is better done in several, with other seeds. fewest is how many changes the scenario needs.
+const (
+	maxKills = 100_000
+	fewest   = 6
+)
 
 // run is one call of the command.
 type run struct {
-	kills    int64
-	seed     uint64
-	broker   string
-	script   string
-	keep     string
-	binary   string
-	cache    string
-	progress io.Writer
+	kills int64
+	// changes is how many of the sample's changes a round lands, 0 for all.
+	changes int
+	seed    uint64
+	broker  string
+	script  string
+	keep    string
+	binary  string
+	version string
+	// beside is the command of another release, its version what it calls itself; "" if there is none.
+	beside, besideVersion string
+	cache                 string
+	progress              io.Writer
 }
 
 // Command is `landfall kills`. Its error is Broken if a promise was.
 func Command(version string) *cobra.Command {
-	r := &run{}
+	r := &run{version: version}
 	asJSON := false
 	c := &cobra.Command{
 		Use:   "kills",
@@ -64,11 +72,14 @@ The seed decides what befalls which process and when; how far each is at that mo
 With --broker kafka the log is on three nodes of Apache Kafka (replication 3, min.insync.replicas=2), which
 tools/kafka/run fetches; that needs a Java runtime.
 
+With --beside, the command of another release runs in the same deployment. A round begins with all processes of one release; while
+changes land and processes are killed, they are replaced by the other's, one by one in a random order, and then back again.
+
 Interrupted, or when its terminal is closed, it ends all processes and prints the last line of the rounds before.
 
 Exit codes: 0 every promise was kept, 1 not so, 3 it could not be run, or was interrupted. It needs git and Go, and Linux to find
 what services have started.`,
-		Example: "  landfall kills --kills 50 --seed 7\n  landfall kills --broker kafka --keep what-happened",
+		Example: "  landfall kills --kills 50 --seed 7\n  landfall kills --broker kafka --keep what-happened\n  landfall kills --beside ./landfall-0.1 --kills 50",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SilenceUsage = true
@@ -85,13 +96,17 @@ what services have started.`,
 	s.StringVar(&r.broker, "broker", embedded, "embedded, or kafka for three nodes of Apache Kafka")
 	s.StringVar(&r.script, "kafka-script", filepath.Join("tools", "kafka", "run"), "what starts a node of Apache Kafka")
 	s.StringVar(&r.keep, "keep", "", "keep repositories, logs and data in this folder; otherwise only those of a round that went wrong")
+	s.StringVar(&r.beside, "beside", "", "command of another release; processes are replaced by the other release's while changes land")
+	s.IntVar(&r.changes, "changes", 0, fmt.Sprintf("how many of the sample's changes a round lands, at least %d; 0: all", fewest))
 	s.BoolVar(&asJSON, "json", false, "print nothing but the last line on standard output")
 	c.AddCommand(intruderCommand(version))
 	return c
 }
 
-func (r *run) check() (err error) {
+func (r *run) check(ctx context.Context) (err error) {
 	switch {
+	case r.changes != 0 && r.changes < fewest:
+		return fmt.Errorf("--changes is %d; it is 0 or at least %d", r.changes, fewest)
 	case r.kills < 1 || r.kills > maxKills:
 		return fmt.Errorf("--kills is %d; it is 1 to %d", r.kills, maxKills)
 	case r.broker != embedded && r.broker != apache:
@@ -103,13 +118,15 @@ func (r *run) check() (err error) {
 	if r.script, err = filepath.Abs(r.script); err != nil {
 		return err
 	}
-	r.binary, err = os.Executable()
-	return err
+	if r.binary, err = os.Executable(); err != nil || r.beside == "" {
+		return err
+	}
+	return r.checkBeside(ctx)
 }
 
 // do plays rounds until enough was killed.
 func (r *run) do(ctx context.Context, out io.Writer) (err error) {
-	if err := r.check(); err != nil {
+	if err := r.check(ctx); err != nil {
 		return err
 	}
 	if r.cache, err = sample.BuildCache(ctx); err != nil {
@@ -230,8 +247,7 @@ func (r *run) round(ctx context.Context, dir string, number int, enough int64) (
 	for _, problem := range this.problems {
 		fmt.Fprintf(r.progress, "NOT AS IT HAS TO BE: %s\n", problem)
 	}
-	fmt.Fprintf(r.progress, "round %d: %d kills, %d stops, %d intruders; %d claims among %d records\n", number,
-		this.counts.kills.Load(), this.counts.stops.Load(), this.counts.intrusions.Load(), this.log.Claims, this.log.Records)
+	fmt.Fprintf(r.progress, "round %d: %s; %d claims among %d records\n", number, &this.counts, this.log.Claims, this.log.Records)
 	if len(this.problems) > 0 || !line.Kept() {
 		fmt.Fprintf(r.progress, "what is there is kept for a look in %s\n", p.dir)
 		return line, max(1, len(this.problems)), nil

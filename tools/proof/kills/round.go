@@ -23,7 +23,6 @@ import (
 	"landfall.build/tools/demo/sample"
 	"landfall.build/tools/demo/scenario"
 	"landfall.build/tools/embedded/broker"
-	"landfall.build/tools/pipeline"
 	"landfall.build/tools/proof/kills/fleet"
 	"landfall.build/tools/proof/kills/plan"
 	"landfall.build/tools/proof/kills/verdict"
@@ -65,6 +64,9 @@ func (r *round) play(ctx context.Context) (verdict.Line, error) {
 	s, err := sample.Make(ctx, r.place.repository())
 	if err != nil {
 		return verdict.Line{}, err
+	}
+	if r.run.changes > 0 {
+		s.Fewer(r.run.changes)
 	}
 	clone, err := gitrepo.Open(ctx, gitrepo.Options{Remote: r.place.repository(), Dir: r.place.clone(), Log: r.logger})
 	if err != nil {
@@ -142,7 +144,8 @@ func (r *round) brokers(ctx context.Context) (*brokers, error) {
 	if r.run.broker == apache {
 		return apacheKafka(ctx, r.run.script, r.place.kafka())
 	}
-	return embeddedBroker(r.run.binary, r.place.configFile(instances[0]))
+	first, _ := r.releases()
+	return embeddedBroker(first.binary, r.place.configFile(instances[0]))
 }
 
 // secret returns the file with what the brokers ask for.
@@ -159,13 +162,10 @@ func (r *round) launch(ctx context.Context, f *fleet.Fleet, b *brokers) error {
 			return err
 		}
 	}
-	for _, service := range pipeline.Services() {
-		for _, instance := range instances {
-			err := f.Launch(member(service, instance), r.run.binary, service,
-				"--config", r.place.configFile(instance), "--instance", instance, "--log-level", "info")
-			if err != nil {
-				return err
-			}
+	first, _ := r.releases()
+	for name, argv := range r.members(first) {
+		if err := f.Launch(name, argv...); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -197,15 +197,23 @@ func (r *round) torment(ctx context.Context, f *fleet.Fleet, b *brokers, play *s
 	ended := make(chan error, 1)
 	t := &torment{
 		fleet: f, plan: plan.New(r.seed, targets(b)), counts: &r.counts, logger: r.logger, brokers: b,
-		binary: r.run.binary, configFile: r.place.configFile(instances[0]),
+		configFile: r.place.configFile(instances[0]),
 	}
+	first, second := r.releases()
+	t.binaries = []string{first.binary, second.binary}
 	go func() { ended <- t.run(tormenting, r.enough) }()
+	replaced := make(chan error, 1)
+	if r.run.beside != "" {
+		go func() { replaced <- r.replace(tormenting, f, b) }()
+	} else {
+		replaced <- nil
+	}
 	telling, quiet := context.WithCancel(ctx)
 	defer quiet()
 	go r.tell(telling, len(play.Sample.Changes))
 	changes, err := play.Run(ctx)
 	cease()
-	err = errors.Join(err, <-ended)
+	err = errors.Join(err, <-ended, <-replaced)
 	if err == nil {
 		err = f.Calm()
 	}
@@ -224,8 +232,7 @@ func (r *round) tell(ctx context.Context, changes int) {
 			}
 		}
 		r.mu.Unlock()
-		fmt.Fprintf(r.run.progress, "round %d, %s: %d of %d changes decided; %d kills, %d stops, %d intruders\n",
-			r.number, time.Since(begun).Round(time.Second), decided, changes, r.counts.kills.Load(), r.counts.stops.Load(), r.counts.intrusions.Load())
+		fmt.Fprintf(r.run.progress, "round %d, %s: %d of %d changes decided; %s\n", r.number, time.Since(begun).Round(time.Second), decided, changes, &r.counts)
 	}
 }
 
@@ -271,27 +278,29 @@ func (r *round) readLog(ctx context.Context, b *brokers) error {
 		return err
 	}
 	r.problems = append(r.problems, untold...)
-	if err := replay.VerifyQuietly(ctx, log, r.logger); err != nil {
+	if r.run.beside == "" {
+		err = replay.VerifyQuietly(ctx, log, r.logger)
+	} else {
+		first, second := r.releases()
+		r.problems = append(r.problems, unclaimed(r.log.ClaimsOf, first, second)...)
+		err = replay.VerifyVersion(ctx, log, r.run.version, r.logger)
+	}
+	if err != nil {
 		r.problems = append(r.problems, fmt.Sprintf("the cores, run again over the log: %v", err))
 	}
 	return nil
 }
 
-// judge audits every commit and holds what became of the changes against what has to become of them.
+// judge audits every commit since the sample was made and holds what became of the changes against what has to become of them.
 func (r *round) judge(ctx context.Context, s *sample.Repository, clone *gitrepo.Repo, changes map[string]view.Change, config *configuration.Configuration) (verdict.Line, error) {
 	if err := clone.Fetch(ctx, gitrepo.Wanted{Branches: []string{sample.Branch}}); err != nil {
 		return verdict.Line{}, err
 	}
-	commits, err := audit.Range(ctx, clone, sample.Branch, "", "")
+	commits, err := audit.Range(ctx, clone, sample.Branch, s.Head, "")
 	if err != nil {
 		return verdict.Line{}, err
 	}
-	var mainline expectation.Mainline
-	for i, id := range commits {
-		if id == s.Head {
-			mainline.Commits = commits[i+1:]
-		}
-	}
+	mainline := expectation.Mainline{Commits: commits}
 	infos, err := clone.CommitInfos(ctx, mainline.Commits)
 	if err != nil {
 		return verdict.Line{}, err

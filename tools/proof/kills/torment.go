@@ -23,7 +23,15 @@ var instances = []string{"one", "two"}
 func member(service, instance string) string { return service + "-" + instance }
 
 // counts is what was done to the processes.
-type counts struct{ kills, stops, intrusions atomic.Int64 }
+type counts struct{ kills, stops, intrusions, replacements atomic.Int64 }
+
+func (c *counts) String() string {
+	text := fmt.Sprintf("%d kills, %d stops, %d intruders", c.kills.Load(), c.stops.Load(), c.intrusions.Load())
+	if n := c.replacements.Load(); n > 0 {
+		text += fmt.Sprintf(", %d replaced by another release", n)
+	}
+	return text
+}
 
 // torment carries out a plan.
 type torment struct {
@@ -32,7 +40,8 @@ type torment struct {
 	counts  *counts
 	logger  *slog.Logger
 	brokers *brokers
-	binary  string
+	// binaries are what intruders run.
+	binaries []string
 	// configFile is what an intruder is started with.
 	configFile string
 
@@ -176,7 +185,7 @@ const works = 2 * time.Second
 
 func (t *torment) intrude(ctx context.Context, a plan.Action) {
 	name := fmt.Sprintf("intruder-%s", a.Target)
-	if err := t.fleet.Launch(name, t.binary, "kills", "intruder", a.Target, "--config", t.configFile); err != nil {
+	if err := t.fleet.Launch(name, t.binaries[a.Pick%len(t.binaries)], "kills", "intruder", a.Target, "--config", t.configFile); err != nil {
 		t.check(err)
 		return
 	}

@@ -159,6 +159,31 @@ func (f *Fleet) Revive(name string) error {
 	}
 }
 
+// Replace asks a process to end, kills it if it does not, and starts another program under its name, as an upgrade does.
+func (f *Fleet) Replace(name string, argv ...string) error {
+	f.mu.Lock()
+	m := f.members[name]
+	if m == nil {
+		f.mu.Unlock()
+		return fmt.Errorf("there is no %s", name)
+	}
+	m.argv, m.expected = argv, true
+	process, ended := m.cmd.Process, m.ended
+	_ = process.Signal(syscall.SIGTERM)
+	if m.stopped {
+		_ = process.Signal(syscall.SIGCONT)
+	}
+	f.mu.Unlock()
+	select {
+	case <-ended:
+	case <-time.After(farewell):
+		f.note(fmt.Sprintf("%s did not end within %s and was killed", name, farewell))
+		_ = process.Kill()
+		<-ended
+	}
+	return f.Revive(name)
+}
+
 // Remove kills a process and forgets its name. It says whether there was one to be killed.
 func (f *Fleet) Remove(name string) (killed bool, err error) {
 	killed, err = f.Kill(name)

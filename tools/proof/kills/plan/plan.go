@@ -76,6 +76,25 @@ const (
 	maxWait  = 5 * time.Second
 )
 
+// Replacement is when a process is replaced by one of another release.
+type Replacement struct {
+	Target string
+	// Wait before it.
+	Wait time.Duration
+}
+
+// meanReplacement between two replacements.
+const meanReplacement = 400 * time.Millisecond
+
+// Replacements replaces each target once, in an order that the seed decides.
+func Replacements(seed uint64, targets []string) (out []Replacement) {
+	random := rand.New(rand.NewPCG(seed, 0x75706772616465))
+	for _, at := range random.Perm(len(targets)) {
+		out = append(out, Replacement{targets[at], min(maxWait, time.Duration(random.ExpFloat64()*float64(meanReplacement)))})
+	}
+	return out
+}
+
 // New makes the plan of a seed. There must be a target of each sort.
 func New(seed uint64, t Targets) *Plan {
 	return &Plan{random: rand.New(rand.NewPCG(seed, 0x6b696c6c73)), targets: t}

@@ -65,3 +65,18 @@ func TestABrokerFromWhichNobodyTakesOverIsNotStopped(t *testing.T) {
 		}
 	}
 }
+
+func TestReplacementsAreTheSameForASeed(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	one, again := Replacements(7, names), Replacements(7, names)
+	met := map[string]bool{}
+	for i := range one {
+		if one[i] != again[i] {
+			t.Errorf("%+v and %+v", one[i], again[i])
+		}
+		met[one[i].Target] = true
+	}
+	if len(met) != len(names) {
+		t.Errorf("%+v", one)
+	}
+}
