@@ -70,8 +70,12 @@ func (s *stepStore) leaseOne(f *eventsv1.StepLeased) {
 	if s.find(v, f.Attempt) != nil {
 		return
 	}
+	before := s.leases[v]
+	if before != nil && before.Attempt == f.Attempt && before.Lease != f.Lease && f.StampUs <= before.UntilUs {
+		return // the first one holds until it lapses
+	}
 	s.generation++
-	if before := s.leases[v]; before != nil && before.Lease == f.Lease && before.Attempt == f.Attempt {
+	if before != nil && before.Lease == f.Lease && before.Attempt == f.Attempt {
 		// It is extended: the step began when it was given.
 		f = proto.CloneOf(f)
 		f.StampUs = before.StampUs
@@ -82,6 +86,24 @@ func (s *stepStore) leaseOne(f *eventsv1.StepLeased) {
 		clear(s.leases)
 	}
 	s.leases[v] = f
+}
+
+// inForce returns the leases that had not lapsed when the last one was given, or the last step finished. Of a worker that was killed
+// nobody says that its steps ended.
+func (s *stepStore) inForce() (list []*eventsv1.StepLeased) {
+	now := int64(0)
+	if n := len(s.order); n > 0 {
+		now = s.order[n-1].finished.UnixMicro()
+	}
+	for _, l := range s.leases {
+		now = max(now, l.StampUs)
+	}
+	for _, l := range s.leases {
+		if l.UntilUs >= now {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 // finish keeps an attempt, and reports whether this is the first record of it: later ones change nothing.

@@ -62,6 +62,33 @@ func TestAGroupOfStepsKeepsOneWorkerBusy(t *testing.T) {
 	}
 }
 
+// TestNoMoreWorkersAreBusyThanRunSteps: the lease of a worker that was killed lapses, and one that is written while another holds gives
+// nobody the right to run.
+func TestNoMoreWorkersAreBusyThanRunSteps(t *testing.T) {
+	q := view.New(main, view.DefaultLimits())
+	put(q, events.TopicSpeculations, &eventsv1.Profile{Delta: &eventsv1.GraphDelta{Settings: &eventsv1.QueueSettings{PoolWorkers: 2}}})
+	lease := func(target, id string, at, until int64, group ...*eventsv1.LeasedVersion) {
+		put(q, events.TopicBuilds, &eventsv1.StepLeased{Target: target, Hash: "h", Attempt: 1, Lease: id, StampUs: at * 1e6, UntilUs: until * 1e6, Group: group})
+	}
+	expect := func(busy, running int) {
+		t.Helper()
+		if p := q.Overview().Pool; p == nil || p.Running != running || p.Busy != busy {
+			t.Errorf("the pool: %+v, want %d busy and %d steps", p, busy, running)
+		}
+	}
+	lease("//a", "l1", 100, 130, &eventsv1.LeasedVersion{Target: "//b", Hash: "h", Attempt: 1})
+	lease("//c", "l2", 100, 130)
+	lease("//a", "l3", 120, 150) // too early
+	expect(2, 3)
+	lease("//c", "l2", 125, 155) // its worker lives, the other one does not
+	lease("//d", "l4", 140, 170)
+	expect(2, 2)
+	put(q, events.TopicBuilds, &eventsv1.StepFinished{Target: "//d", Hash: "h", Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED, FinishedUs: 150e6})
+	expect(1, 1)
+	lease("//a", "l5", 151, 180)
+	expect(2, 2)
+}
+
 func TestAStepOfABuildThatHasHadTooLittleIsExplained(t *testing.T) {
 	at := func(second int64, build, change string) *eventsv1.Decision {
 		d := scheduled(build, change)

@@ -372,9 +372,10 @@ func (q *Queue) pool() *Pool {
 		return nil
 	}
 	q.runningBuilds()
-	p := &Pool{Name: settings.GetPool(), Workers: int(settings.GetPoolWorkers()), Running: len(q.steps.leases)}
+	running := q.steps.inForce()
+	p := &Pool{Name: settings.GetPool(), Workers: int(settings.GetPoolWorkers()), Running: len(running)}
 	invocations := map[string]bool{}
-	for _, l := range q.steps.leases {
+	for _, l := range running {
 		invocations[l.Lease] = true
 	}
 	p.Busy = len(invocations)
