@@ -88,6 +88,23 @@ func TestADeletedLogIsShownWithWhenAndWhy(t *testing.T) {
 	}
 }
 
+func TestTheOtherChangesOfARunAreNamed(t *testing.T) {
+	s := scripted(t, view.Overview{Queue: "q"}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(api.HeaderTarget, "//x")
+		w.Header().Set(api.HeaderAttempt, "1")
+		w.Header().Set(api.HeaderOutcome, view.StepFailed)
+		w.Header().Set(api.HeaderComplete, "true")
+		w.Header().Set(api.HeaderWith, "k")
+		w.Write([]byte("no"))
+	})
+	var progress strings.Builder
+	s.out, s.progress = &strings.Builder{}, &progress
+	log, err := s.client.Logs(t.Context(), "q", "c", Run{})
+	if s.printLog(log); err != nil || progress.String() != "==> //x, attempt 1: failed, with k\n" {
+		t.Errorf("shown is %q (%v)", progress.String(), err)
+	}
+}
+
 // TestAWaitNeverEndsWellBeforeTheChangeHas, whether the log takes the request late or not at all.
 func TestAWaitNeverEndsWellBeforeTheChangeHas(t *testing.T) {
 	t.Chdir(t.TempDir())

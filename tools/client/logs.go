@@ -18,8 +18,8 @@ func logsCommand() *cobra.Command {
 	var run Run
 	var follow bool
 	cmd, _ := command("logs [CHANGE]", "Print the output of a step of a change, or of the mainline",
-		`Print the output of a step of a change at its present revision: by default of what is at fault, else of one that
-did not pass, else of the last one. With --follow, of each step as it finishes, until the change has landed or left
+		`Print the output of a step of a change at its present revision: by default of what is at fault, or proved the landing,
+else of one that did not pass, else of the last one. Of a run in a build with other changes these are named. With --follow, of each step as it finishes, until the change has landed or left
 the queue, and with --target besides of the steps of that target while they run; a gateway that cannot answer is
 asked again.
 
@@ -68,6 +68,9 @@ func (s *session) printLog(log Log) {
 		note = " (only its end; the complete log was " + Plain(log.Deleted) + ")"
 	case !log.Complete:
 		note = " (only its end is kept here)"
+	}
+	if log.With != "" {
+		note = ", with " + Plain(log.With) + note
 	}
 	fmt.Fprintf(s.progress, "==> %s, attempt %d: %s%s\n", Plain(log.Target), log.Attempt, log.Outcome, note)
 	fmt.Fprint(s.out, harmless(log.Output))

@@ -278,7 +278,9 @@ type Log struct {
 	Complete bool   `json:"complete"`
 	// Deleted is when and why the complete output was deleted: "deleted on 2026-03-01 12:00 UTC: older than 720h (retention.logs.age)".
 	Deleted string `json:"deleted,omitempty"`
-	Output  string `json:"output"`
+	// With names the other changes of the build that it ran in; empty for a run that proves the landing, or is at fault.
+	With   string `json:"with,omitempty"`
+	Output string `json:"output"`
 }
 
 // Run is which run of a step of a change is meant. What is empty or 0 is left to the gateway.
@@ -330,7 +332,7 @@ func (c *Client) Logs(ctx context.Context, queue, change string, run Run) (Log, 
 	}
 	out := Log{
 		Target: response.Header.Get(api.HeaderTarget), Hash: response.Header.Get(api.HeaderHash),
-		Outcome: response.Header.Get(api.HeaderOutcome), Complete: response.Header.Get(api.HeaderComplete) == "true", Deleted: response.Header.Get(api.HeaderDeleted),
+		Outcome: response.Header.Get(api.HeaderOutcome), Complete: response.Header.Get(api.HeaderComplete) == "true", Deleted: response.Header.Get(api.HeaderDeleted), With: response.Header.Get(api.HeaderWith),
 		Output: strings.ToValidUTF8(string(text), "\uFFFD"),
 	}
 	out.Attempt, _ = strconv.Atoi(response.Header.Get(api.HeaderAttempt))

@@ -30,6 +30,9 @@ const (
 	HeaderComplete = "X-Landfall-Complete"
 	// HeaderDeleted is present if the complete log was deleted: when, and by which bound of the configuration's retention.
 	HeaderDeleted = "X-Landfall-Deleted"
+	// HeaderWith is present if the run was in a build with other changes, and neither proves the landing nor is at fault: it
+	// names them.
+	HeaderWith = "X-Landfall-With"
 )
 
 // serveLogs serves the output of one run of a step of a change at its present revision: by default of what is shown as its
@@ -90,6 +93,9 @@ func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(HeaderHash, headerText(attempt.Hash))
 	w.Header().Set(HeaderAttempt, strconv.FormatUint(uint64(attempt.Number), 10))
 	w.Header().Set(HeaderOutcome, attempt.Outcome)
+	if len(attempt.With) > 0 {
+		w.Header().Set(HeaderWith, headerText(clipText(strings.Join(attempt.With, ", "), 300)))
+	}
 	if attempt.Outcome == view.StepRunning && query.Get("follow") == "true" {
 		h.followLog(w, r, attempt, numbers["limit"])
 		return

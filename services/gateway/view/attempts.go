@@ -9,8 +9,8 @@ import (
 )
 
 // Attempts lists the runs that concern a revision of a change, 0 the present one: of the versions that its builds
-// wanted, and that its landing or rejection names. The one that is shown as its fault comes first, then those that did not
-// pass, by target; of one target the newest first. Runs that failed before the revision was admitted come last: they were of
+// wanted, and that its landing or rejection names. The one that is shown as its fault comes first, of a change that landed those that
+// prove it, then those that did not pass, by target; of one target the newest first. Runs that failed before the revision was admitted come last: they were of
 // the one before, and no longer count against it. So do those that were ended, or could not run, of a version that has passed. Runs that
 // have not finished follow, by target. It is false if the change is not kept, or never had that revision.
 func (q *Queue) Attempts(id string, revision uint64) ([]Attempt, bool) {
@@ -30,14 +30,18 @@ func (q *Queue) Attempts(id string, revision uint64) ([]Attempt, bool) {
 		}
 	}
 	var fault *Fault
+	proves := map[version]uint32{}
 	if present {
+		for _, p := range c.end.landed.GetProof() {
+			proves[version{p.GetVersion().GetTarget(), p.GetVersion().GetHash()}] = p.Attempt
+		}
 		for _, p := range append(slices.Clone(c.end.landed.GetProof()), c.end.reason.GetFailed()...) {
 			versions[version{p.GetVersion().GetTarget(), p.GetVersion().GetHash()}] = true
 		}
 		fault = q.fault(c)
 	}
 	const (
-		atFault = iota
+		first = iota
 		failed
 		passed
 		old
@@ -46,7 +50,9 @@ func (q *Queue) Attempts(id string, revision uint64) ([]Attempt, bool) {
 	rank := func(a Attempt) int {
 		switch {
 		case fault != nil && a.Target == fault.Target && a.Hash == fault.Hash && a.Number == fault.Attempt:
-			return atFault
+			return first
+		case a.Number > 0 && proves[version{a.Target, a.Hash}] == a.Number:
+			return first
 		case a.Outcome == StepPassed:
 			return passed
 		case (a.Outcome == StepAborted || a.Outcome == StepCouldNotRun) && hasPassed[version{a.Target, a.Hash}]:
@@ -57,9 +63,12 @@ func (q *Queue) Attempts(id string, revision uint64) ([]Attempt, bool) {
 		return failed
 	}
 	out := q.attemptsAt(versions)
-	for _, a := range out {
+	for i, a := range out {
 		if a.Outcome == StepPassed {
 			hasPassed[version{a.Target, a.Hash}] = true
+		}
+		if b := q.builds.byID[a.build]; b != nil && rank(a) != first {
+			out[i].With = slices.DeleteFunc(append(b.assumed(), b.of.change), func(k string) bool { return k == id || k == "" })
 		}
 	}
 	slices.SortFunc(out, func(a, b Attempt) int {
@@ -110,7 +119,7 @@ func (q *Queue) attemptsAt(versions map[version]bool) []Attempt {
 func (a *attempt) run() Attempt {
 	return Attempt{
 		Target: a.version.target, Hash: a.version.hash, Number: a.number, Outcome: outcomeName(a.outcome), Step: a.command,
-		Log: a.log, Tail: a.tail, Bytes: a.bytes, FinishedAt: a.finished,
+		Log: a.log, Tail: a.tail, Bytes: a.bytes, FinishedAt: a.finished, build: a.build,
 	}
 }
 

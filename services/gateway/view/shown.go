@@ -468,6 +468,10 @@ type Attempt struct {
 	// Bytes that the step printed altogether.
 	Bytes      int64
 	FinishedAt time.Time
+	// With are the other changes of the build that it ran in: those that this one assumed, and the one that it was of. Of a run that
+	// proves the landing, or is at fault, none are named.
+	With  []string
+	build string
 	// Lease and Until are of a run that has not finished (StepRunning): the lease of who runs it, and until when that lasts.
 	Lease string
 	Until time.Time
