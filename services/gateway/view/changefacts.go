@@ -232,6 +232,9 @@ func (q *Queue) landedText(c *change, f *eventsv1.ChangeLanded) string {
 	if len(f.Bypasses) > 0 {
 		text += ", bypassing " + names(refNames(f.Bypasses))
 	}
+	if q.addsNothing(f) {
+		return text + ", which changes nothing: the mainline held all of it already."
+	}
 	if why := a.whyNotBuilt(f.GetProof()); why != "" {
 		return text + "; nothing was built for it: " + why + "."
 	}
@@ -243,6 +246,16 @@ func (q *Queue) landedText(c *change, f *eventsv1.ChangeLanded) string {
 		text = joined(text, a.Uncovered.warned())
 	}
 	return text + "."
+}
+
+// addsNothing reports whether a landing is known to have left the tree as it was: what another one had landed was the same.
+func (q *Queue) addsNothing(f *eventsv1.ChangeLanded) bool {
+	for i := len(q.finished) - 1; i >= 0 && f.Tree != ""; i-- {
+		if c := q.stillFinished(q.finished[i]); c != nil && c.end.landed != nil && last(c.end.landed.Commits) == f.Base {
+			return c.end.landed.Tree == f.Tree
+		}
+	}
+	return false
 }
 
 func headOf(a *eventsv1.Admission) string {
