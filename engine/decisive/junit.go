@@ -25,8 +25,12 @@ var (
 	// empty is a message that says nothing: the text of the failure does.
 	empty = regexp.MustCompile(`(?i)^\s*(?:failed|failure|error)?\s*$`)
 	// bazelHead is what stands above the output of a test that Bazel ran.
-	bazelHead = regexp.MustCompile(`(?s)^.{0,1000}?Executing tests from (\S+)\n-{20,}\n`)
+	bazelHead = regexp.MustCompile(`Executing tests from (\S+)\n-{20,}\n`)
 )
+
+// maxHead is how many bytes are at most above bazelHead. In the expression they would take half a megabyte, and every step starts this
+// program again.
+const maxHead = 1000
 
 // bazelFile is where Bazel says that the output of a test which failed is.
 var bazelFile = regexp.MustCompile(`(/[^\s()]+/testlogs/[^\s()]+/)test\.log\b`)
@@ -132,8 +136,8 @@ func (r *reader) end(name string) {
 
 // printed finds why a test of Bazel's failed in what it has printed, name being its label where that does not say so.
 func printed(name, output string, tree Tree, at int) (found []finding) {
-	if head := bazelHead.FindStringSubmatch(output); head != nil {
-		name, output = head[1], output[len(head[0]):]
+	if head := bazelHead.FindStringSubmatchIndex(output); head != nil && head[0] <= maxHead {
+		name, output = output[head[2]:head[3]], output[head[1]:]
 	}
 	lines := clean([]byte(output))
 	for _, f := range recognised(lines, tree) {

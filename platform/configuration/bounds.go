@@ -97,7 +97,7 @@ func checkPattern(text, pattern, how string, at *path, f *findings) bool {
 	if !ok {
 		panic("configuration: no pattern " + pattern)
 	}
-	if known.expression.MatchString(text) {
+	if known.expression().MatchString(text) {
 		return true
 	}
 	if how != "" {

@@ -66,7 +66,7 @@ type path struct {
 var root = &path{}
 
 func (p *path) child(name string) *path {
-	if !plainName.MatchString(name) {
+	if !plainName().MatchString(name) {
 		name = quote(name)
 	}
 	if p.text == "" {

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	pathpkg "path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -240,10 +239,10 @@ func checkAdapters(analysis Analysis, at *path, f *findings) {
 const mostOfAResource = 1_000_000_000
 
 // imagePattern is the manifest's: a tag would mean something else tomorrow.
-var imagePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:-]{0,254}@sha256:[0-9a-f]{64}$`)
+var imagePattern = compiled(`^[A-Za-z0-9][A-Za-z0-9._/:-]{0,254}@sha256:[0-9a-f]{64}$`)
 
 func checkClaims(step Step, at *path, f *findings) {
-	if image := at.child("image"); f.sound(image) && step.Image != "" && !imagePattern.MatchString(step.Image) {
+	if image := at.child("image"); f.sound(image) && step.Image != "" && !imagePattern().MatchString(step.Image) {
 		f.add(image, fmt.Sprintf("is %s, must be an image with its digest", quote(step.Image)), "write it as name@sha256:… with 64 hexadecimal digits")
 	}
 	for i, name := range step.Exclusive {

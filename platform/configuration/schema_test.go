@@ -236,7 +236,7 @@ func (w *schemaWalk) bounds(node *schemaNode, tag reflect.StructTag, of reflect.
 
 	pattern := ""
 	if name := tag.Get("pattern"); name != "" {
-		pattern = textPatterns[name].expression.String()
+		pattern = textPatterns[name].expression().String()
 	}
 	minimum, maximum := node.Minimum, node.Maximum
 	switch {
@@ -252,7 +252,7 @@ func (w *schemaWalk) bounds(node *schemaNode, tag reflect.StructTag, of reflect.
 		minimum, maximum = node.MinItems, node.MaxItems
 	case of.Kind() == reflect.Map:
 		minimum, maximum = node.MinProperties, node.MaxProperties
-		if names := node.PropertyNames; names == nil || names.Pattern != textPatterns[tag.Get("keys")].expression.String() {
+		if names := node.PropertyNames; names == nil || names.Pattern != textPatterns[tag.Get("keys")].expression().String() {
 			w.Errorf("%s: propertyNames is not the pattern %s", at, tag.Get("keys"))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"landfall.build/engine/targets"
@@ -48,7 +49,7 @@ func (r *fileReader) readStep(node *node) targets.Command {
 			step.Needs.Secrets = r.readVariables(f, what)
 		case "image":
 			step.Needs.Image = r.text(f, what)
-			if !imagePattern.MatchString(step.Needs.Image) {
+			if !imagePattern().MatchString(step.Needs.Image) {
 				r.problem(f.line, "%s is not an image with its digest; write it as name@sha256:… with 64 hexadecimal digits", clip(step.Needs.Image))
 			}
 		case "services":
@@ -155,8 +156,10 @@ var settingPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 // resourcePattern is what the configuration takes as a resource.
 var resourcePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
-// imagePattern has a digest: what a tag means changes, and a version would not.
-var imagePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:-]{0,254}@sha256:[0-9a-f]{64}$`)
+// imagePattern has a digest: what a tag means changes, and a version would not. It takes a quarter of a megabyte, and few manifests need it.
+var imagePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:-]{0,254}@sha256:[0-9a-f]{64}$`)
+})
 
 // readNames returns names that the queue's configuration explains, sorted, each once.
 func (r *fileReader) readNames(f field, what string) []string {
