@@ -503,6 +503,8 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 			text = red + " has been red on the mainline since before the queue: not your change"
 		case passedBefore:
 			text = red + " passed on the mainline at " + at.Format(time.DateTime) + " UTC, and fails there now without your change: not your change"
+		case slices.Contains(q.redUnproven(), red) && len(q.verifiedByLandings([]string{red})) > 0:
+			text = red + " passed on the mainline when " + q.verifiedByLandings([]string{red})[0].change + " landed, and fails there now without your change: not your change"
 		case slices.Contains(q.redUnproven(), red):
 			text = red + " is red on the mainline, and nothing proves that it was green there: not your change"
 		}

@@ -196,8 +196,28 @@ func (q *Queue) redBeforeQueue() []string {
 	}
 	return slices.DeleteFunc(q.redUnproven(), func(t string) bool {
 		_, passed := q.passedBefore(t)
-		return passed || t == targets.Repository && q.lineup.Sequence > 1
+		return passed || len(q.verifiedByLandings([]string{t})) > 0 || t == targets.Repository && q.lineup.Sequence > 1
 	})
+}
+
+// verified is a target that passed for a change that landed.
+type verified struct{ target, change string }
+
+// verifiedByLandings returns those of some targets that a landing which is kept has verified, each with the last change that did.
+func (q *Queue) verifiedByLandings(of []string) (out []verified) {
+	for _, t := range of {
+		for _, x := range slices.Backward(q.finished) {
+			c := q.stillFinished(x)
+			if c != nil && slices.ContainsFunc(c.end.landed.GetProof(), func(p *eventsv1.Proof) bool {
+				v := p.GetVersion()
+				return v.GetTarget() == t && p.Attempt > 0 && !p.Quarantined
+			}) {
+				out = append(out, verified{t, c.admission.Change})
+				break
+			}
+		}
+	}
+	return out
 }
 
 // blockedTargets returns the targets that keep a change waiting because the mainline itself is red in them, or not

@@ -100,7 +100,7 @@ func TestARetryNamesWhatKeepsAChangeBlocked(t *testing.T) {
 	})
 	b.onMainline("m1", "//x", stepFailed)
 	b.check("m1", "//x", red)
-	expect("//x", own+" //x@"+apitest.VersionOf("m1", "//x")+"#2", "red on the mainline since before the queue; nobody is rejected for that. Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry c`")
+	expect("//x", own+" //x@"+apitest.VersionOf("m1", "//x")+"#2", "red on the mainline since before the queue; nobody is rejected for that. Once a commit repairs it, there or in this change, it goes on by itself. If it failed by chance, or for something outside of the tree that is mended by now, `landfall retry c`")
 	b.node("c", nil, red, 0, "b1", "//x")
 	expect("", "", "")
 }

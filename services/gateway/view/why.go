@@ -82,10 +82,7 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 	if p := q.lineup.Paused; p != nil {
 		add(Reason{Code: ReasonPaused, Who: p.Who, Sentence: "The queue is paused by " + person(p.Who) + because(p.Why) + "; builds continue, nothing lands."})
 	}
-	entry := q.lineup.Pending(id)
-	for _, h := range entry.Holds {
-		add(Reason{Code: ReasonHeld, Who: h.Who, Sentence: "It is held by " + person(h.Who) + holdNamed(h.Name) + because(h.Why) + "; release it to let it land."})
-	}
+	add(q.heldReasons(c)...)
 	refused := q.lineup.RefusedByRemote != nil || c.pushRefused() // its push is tried again, and the reasons say so
 	if d := q.open[c.ref()]; d.kind != "" && !(refused && d.kind == StateLanded) {
 		text := "It is about to be " + d.kind
@@ -150,7 +147,7 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 		}
 		return text + joint + verb(len(list), one, many)
 	}
-	again := " If it failed by chance, `landfall retry " + id + "` runs it again there."
+	again := " If it failed by chance, or for something outside of the tree that is mended by now, `landfall retry " + id + "` runs it again there."
 	reason := func(text string, list []string) Reason {
 		return Reason{Code: ReasonMainlineRed, Targets: sortedUnique(slices.Concat(targets, list)), Sentence: text}
 	}
@@ -158,10 +155,15 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 	unproven, red := holding(targets, q.redUnproven()), holding(targets, q.mainlineRed())
 	if len(unproven) > 0 {
 		said := in(unproven, "has", "have") + " been red on the mainline since before the queue"
-		if len(without(unproven, q.redBeforeQueue())) > 0 {
+		switch proved := q.verifiedByLandings(unproven); {
+		case len(proved) == len(unproven) && len(proved) == 1:
+			said = in(unproven, "is", "are") + " red on the mainline, where it passed when " + proved[0].change + " landed"
+		case len(proved) > 0:
+			said = in(unproven, "is", "are") + " red on the mainline; " + proved[0].target + " passed there when " + proved[0].change + " landed"
+		case len(without(unproven, q.redBeforeQueue())) > 0:
 			said = in(unproven, "is", "are") + " red on the mainline, and nothing proves that " + verb(len(unproven), "it was", "they were") + " green there"
 		}
-		helps := "Once " + verb(len(unproven), "it is", "they are") + " repaired, there or in this change, it goes on by itself." + again
+		helps := "Once a commit repairs " + verb(len(unproven), "it", "them") + ", there or in this change, it goes on by itself." + again
 		if at, passed := q.passedBefore(unproven[0]); passed && len(unproven) == 1 {
 			said = in(unproven, "fails", "fail") + " on the mainline too by now, without this change; it passed there at " + at.Format(time.DateTime) + " UTC, so something else has changed that its steps need: outside of the tree, or a file that no target covers"
 			helps = "Once that is back, `landfall retry " + id + "` runs it there again; a commit to its own files does so by itself."
@@ -182,6 +184,9 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 		out = append(out, reason("It fails in "+names(targets)+". Before it is rejected, "+names(running)+" "+verb(len(running), "runs", "run")+" once more on the mainline, without this change, where "+verb(len(running), "it", "they")+" passed before.", running))
 	case q.needsRetry(s.node):
 		out = append(out, reason(q.unverifiedText(id, targets), nil))
+	case len(q.verifiedByLandings(holding(targets, q.check.GetInherited()))) > 0:
+		proved := q.verifiedByLandings(holding(targets, q.check.GetInherited()))[0]
+		out = append(out, reason("It fails in "+in([]string{proved.target}, "passed", "passed")+" on the mainline when "+proved.change+" landed; whether it still does is verified first.", nil))
 	case len(holding(targets, q.check.GetInherited())) > 0:
 		out = append(out, reason("It fails in "+names(targets)+", and the mainline itself has never been proven green there; that is being verified first.", nil))
 	default:
@@ -195,13 +200,36 @@ func without(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(t string) bool { return slices.Contains(other, t) })
 }
 
+// maxRequirementWaits bounds what is said of the reason that a requirement waits for, in bytes.
+const maxRequirementWaits = 600
+
+// stuckReasons returns what a pending change waits for that does not pass by itself: holds, and the mainline.
+func (q *Queue) stuckReasons(c *change) []Reason {
+	if c == nil || !c.pending() {
+		return nil
+	}
+	return append(q.heldReasons(c), q.blockedReasons(q.standingOf(c, 0))...)
+}
+
+// heldReasons returns who holds a pending change.
+func (q *Queue) heldReasons(c *change) (out []Reason) {
+	for _, h := range q.lineup.Pending(c.admission.Change).Holds {
+		out = append(out, Reason{Code: ReasonHeld, Who: h.Who, Sentence: "It is held by " + person(h.Who) + holdNamed(h.Name) + because(h.Why) + "; release it to let it land."})
+	}
+	return out
+}
+
 func (q *Queue) requirementReasons(c *change) []Reason {
 	var out []Reason
 	for _, id := range c.admission.Requires {
 		switch state := q.lineup.RequirementState(id); state {
 		case lineup.Landed:
 		case lineup.Pending:
-			out = append(out, Reason{Code: ReasonRequires, Changes: []string{id}, Sentence: "It requires " + id + ", which has not landed yet."})
+			text := "It requires " + id + ", which has not landed yet."
+			if waits := q.stuckReasons(q.changes[id]); len(waits) > 0 {
+				text += " What " + id + " waits for: " + clip(waits[0].Sentence, maxRequirementWaits)
+			}
+			out = append(out, Reason{Code: ReasonRequires, Changes: []string{id}, Sentence: text})
 		default:
 			out = append(out, Reason{Code: ReasonRequires, Changes: []string{id}, Sentence: "It requires " + id + ", which was " + state.String() + "; it cannot land."})
 		}

@@ -21,7 +21,7 @@ func TestAChangeThatAffectsEverythingWaitsForARedMainline(t *testing.T) {
 	r.branch("targets", "run.sh", "exit 0\n")
 	land(t, c, "targets", "targets")
 	const sentence = "It fails in //:repository, and //f0 has been red on the mainline since before the queue; nobody is rejected for that. " +
-		"Once it is repaired, there or in this change, it goes on by itself. If it failed by chance, `landfall retry targets` runs it again there."
+		"Once a commit repairs it, there or in this change, it goes on by itself. If it failed by chance, or for something outside of the tree that is mended by now, `landfall retry targets` runs it again there."
 	told := func(v view.Change) bool {
 		return v.Why == sentence && v.Failure != nil && v.Failure.Whose == view.WhoseMainline &&
 			strings.HasPrefix(v.Failure.Sentence, "//f0 has been red on the mainline since before the queue: not your change: ")
