@@ -26,7 +26,7 @@ PACKAGES := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 SLOWEST := ./tools/embedded/stack ./services/builder/... ./tools/proof
 
 .DEFAULT_GOAL := help
-.PHONY: alerts bazel bench build check clickhouse demo deploy-test faults generate help hosts-test kafka-secured-test kafka-start kafka-stop kafka-test kills long-test page page-test preflight test test-all
+.PHONY: alerts bazel bench build check clickhouse demo deploy-test faults generate help hosts-test image image-test kafka-secured-test kafka-start kafka-stop kafka-test kills long-test page page-test preflight test test-all
 
 alerts: preflight ## Test the alerts and dashboards of deploy in the faults that they are for
 	@cd tools/alerts && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -timeout 10m -parallel 20 $(ARGS) .
@@ -53,7 +53,7 @@ clickhouse: preflight ## Install the embedded ClickHouse for this user (pinned, 
 	@GO="$(GO)" tools/embedded/clickhouse/install
 
 deploy-test: preflight ## Test what deploy has for systemd, compose and Kubernetes
-	@cd tools/deploy && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -timeout 10m $(ARGS) .
+	@cd tools/deploy && GOWORK=off $(GO) vet ./... && GOWORK=off $(GO) test -timeout 10m $(ARGS) .
 
 demo: build ## The main job: a sample monorepo, 40 changes at once, an audited mainline
 	@$(BIN) demo
@@ -72,6 +72,13 @@ help: ## Show this help
 
 hosts-test: preflight ## Test what people ask for at a code host on a real Gitea (built once, some minutes)
 	@tools/gitea/run with tools/gitea/suite $(ARGS)
+
+image: build ## Make the container image, bin/landfall-image.tar, without a daemon (Debian's packages; TAG=name, CLICKHOUSE=folder)
+	@cd tools/deploy && GOWORK=off $(GO) run ./image -binary ../../$(BIN) -version "$(VERSION)" -tag "$(or $(TAG),landfall:0.1.0)" \
+		-clickhouse "$(CLICKHOUSE)" -output ../../bin/landfall-image.tar
+
+image-test: preflight ## Land a change in the unpacked image (as root; LANDFALL_TEST_IMAGE=required refuses to skip)
+	@cd tools/deploy && GOWORK=off $(GO) test -timeout 20m $(ARGS) ./image
 
 kafka-start: ## Start Apache Kafka here (NODES=1 or 3), and say where it listens
 	@tools/kafka/run start "$(KAFKA)" $(or $(NODES),1)
@@ -110,4 +117,4 @@ test: preflight ## The everyday tests (ARGS="-run X -v" to choose): all but thos
 		$(GO) test -vet=off -timeout 20m -p $(PACKAGES) -skip "$$skip" $(ARGS) $(SLOWEST) $(addsuffix /...,$(addprefix ./,$(MODULES)))
 
 test-all: export LANDFALL_TEST_SLOW := 1
-test-all: test long-test kafka-test hosts-test alerts deploy-test page-test demo ## Run all tests: these, on an Apache Kafka and a Gitea too, those of alerts, of deploy, of the web page, and the demo
+test-all: test long-test kafka-test hosts-test alerts deploy-test image-test page-test demo ## Run all tests: these, on an Apache Kafka and a Gitea too, those of alerts, of deploy, of the web page, and the demo
