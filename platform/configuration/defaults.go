@@ -37,7 +37,7 @@ func New(d Defaults) *Configuration {
 	return &Configuration{
 		Version:  1,
 		Data:     ".landfall",
-		Builder:  Builder{Pool: DefaultPool, Workers: d.Workers, Lease: 10 * time.Second, Remember: 1 << 14, Outputs: SharedOutputs{Timeout: 30 * time.Second}},
+		Builder:  Builder{Pool: DefaultPool, Workers: d.Workers, Lease: 10 * time.Second, Remember: 1 << 14, Outputs: defaultSharedOutputs},
 		Broker:   Broker{TLS: BrokerTLS{Enabled: "off"}, SASL: BrokerSASL{Mechanism: SASLNone}, Partitions: 4, Replication: 1},
 		Gateway:  Gateway{Listen: "127.0.0.1:7878"},
 		Access:   Access{Mode: AccessOpen, OpenNetwork: "off", Logs: "viewer", Requests: RequestsAccept, Rate: 50, Sessions: defaultSessions},

@@ -19,7 +19,7 @@ func TestSmallestFileTakesAllDefaults(t *testing.T) {
 	if !reflect.DeepEqual(c.Queues["main"], want) {
 		t.Errorf("queue is\n%+v, want\n%+v", c.Queues["main"], want)
 	}
-	if !reflect.DeepEqual(c.Builder, Builder{Pool: DefaultPool, Workers: 4, Lease: 10 * time.Second, Remember: 1 << 14, Outputs: SharedOutputs{Timeout: 30 * time.Second}}) {
+	if !reflect.DeepEqual(c.Builder, Builder{Pool: DefaultPool, Workers: 4, Lease: 10 * time.Second, Remember: 1 << 14, Outputs: defaultSharedOutputs}) {
 		t.Errorf("builder is %+v", c.Builder)
 	}
 	if got := c.RepositoryOf(c.Queues["main"]); got != (Repository{Name: "shop", URL: "shop.git", Poll: 2 * time.Second}) {

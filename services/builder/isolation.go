@@ -152,13 +152,7 @@ func (s *session) makeShared(queues []string) {
 
 // hide returns what no step sees: the folder of this service, and the files of secrets.
 func (s *session) hide() []string {
-	list := []string{s.dir}
-	shared := s.Configuration.Builder.Outputs
-	for _, file := range []string{shared.Seal.File, shared.Password.File} {
-		if file != "" {
-			list = append(list, file)
-		}
-	}
+	list := append([]string{s.dir}, s.Configuration.Builder.Outputs.SecretFiles()...)
 	for _, queue := range s.Configuration.Queues {
 		for _, secret := range queue.Steps.Secrets {
 			if secret.File != "" {

@@ -1,7 +1,6 @@
 package builder
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,7 +13,6 @@ import (
 	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/retention"
-	"landfall.build/platform/secretplace"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/builder/outputs"
 )
@@ -33,40 +31,14 @@ func (s *session) newKeeper(ctx context.Context, dir string) (*outputs.Keeper, e
 			s.Kept.Keep(keptOutputs, left)
 		},
 	}
-	return keeper, s.share(ctx, keeper)
-}
-
-const (
-	// sharedRest is how long a shared store is left alone after it has failed.
-	sharedRest = 30 * time.Second
-	// leastSeal bounds the key that seals what is kept there, mostSecret that and its password, in bytes.
-	leastSeal  = 16
-	mostSecret = 4 << 10
-)
-
-// share gives a keeper the store that builders share, if the configuration has one.
-func (s *session) share(ctx context.Context, keeper *outputs.Keeper) error {
 	shared := s.Configuration.Builder.Outputs
-	if shared.URL == "" {
-		return nil
-	}
-	key, err := secretplace.Read(ctx, shared.Seal, mostSecret)
-	if key = bytes.TrimSpace(key); err == nil && len(key) < leastSeal {
-		err = fmt.Errorf("it has %d bytes, and %d are the least", len(key), leastSeal)
-	}
-	if err != nil {
-		return fmt.Errorf("the key of builder.outputs.seal: %w", err)
-	}
-	var password []byte
-	if shared.User != "" {
-		if password, err = secretplace.Read(ctx, shared.Password, mostSecret); err != nil {
-			return fmt.Errorf("the password of builder.outputs: %w", err)
-		}
-	}
-	keeper.Remote = outputs.NewHTTP(shared.URL, shared.User, string(bytes.TrimSpace(password)))
-	keeper.Seal, keeper.Patience, keeper.Rest = outputs.NewSeal(key), shared.Timeout, sharedRest
-	return nil
+	keeper.Patience, keeper.Rest = shared.Timeout, sharedRest
+	keeper.Remote, keeper.Seal, err = outputs.Open(ctx, shared)
+	return keeper, err
 }
+
+// sharedRest is how long the store that builders share is left alone after it has failed.
+const sharedRest = 30 * time.Second
 
 // outputsID returns the id of a target version's outputs. A result counts for one queue of one log, and so do outputs.
 func (s *session) outputsID(queue string, t targets.Target) string {

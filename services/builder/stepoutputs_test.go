@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal/memory"
@@ -159,43 +162,66 @@ func TestADependentTakesWhatThoseTakeWhoseOutputsItIsGiven(t *testing.T) {
 	}
 }
 
-// Two builders with a folder each share a store by HTTP; one that a step reaches, and that holds what anybody put there.
-func TestBuildersFindEachOthersOutputsInASharedStore(t *testing.T) {
+// webStore takes whatever it is given.
+func webStore(t *testing.T) *httptest.Server {
 	var mu sync.Mutex
-	kept, missing := map[string][]byte{}, 0
+	kept := map[string][]byte{}
 	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		if r.Method == http.MethodPut {
 			kept[r.URL.Path], _ = io.ReadAll(r.Body)
-			return
-		}
-		content, there := kept[r.URL.Path]
-		if !there {
-			missing++
+		} else if content, there := kept[r.URL.Path]; there {
+			_, _ = w.Write(content)
+		} else {
 			w.WriteHeader(http.StatusNotFound)
-			return
 		}
-		_, _ = w.Write(content)
 	}))
 	t.Cleanup(store.Close)
-	s := newSite(t, memory.Options{})
-	s.config.Builder.Outputs.URL = store.URL
-	s.config.Builder.Outputs.Seal.File = filepath.Join(s.dir, "seal")
-	if err := os.WriteFile(s.config.Builder.Outputs.Seal.File, []byte("a key that is long enough\n"), 0o600); err != nil {
+	return store
+}
+
+// bucketStore is a service with the bucket shop.
+func bucketStore(t *testing.T) *httptest.Server {
+	backend := s3mem.New()
+	if err := backend.CreateBucket("shop"); err != nil {
 		t.Fatal(err)
 	}
-	base := s.commit("", makes("test ! -e "+s.config.Builder.Outputs.Seal.File+" || exit 9\n"+genScript, libScript, appScript))
-	one := s.start("a")
-	s.passes("b1", base, "//gen:t")
-	s.passes("b2", base, "//lib:t")
-	one.stop()
-	s.start("b")
-	if f := s.passes("b3", base, "//app:t"); f.OutputsGiven != 2 || f.OutputsMade != 0 || s.ran("gen") != 1 {
-		t.Errorf("given %d, made %d; gen ran %d times", f.OutputsGiven, f.OutputsMade, s.ran("gen"))
-	}
-	if said := s.appears("app.said"); said != "lib of generated\n" {
-		t.Errorf("the program says %q", said)
+	store := httptest.NewServer(gofakes3.New(backend).Server())
+	t.Cleanup(store.Close)
+	return store
+}
+
+// Two builders with a folder each share a store: the second one runs no step of a dependency again. Steps do not see its secrets.
+func TestBuildersFindEachOthersOutputsInASharedStore(t *testing.T) {
+	for name, share := range map[string]func(t *testing.T, o *configuration.SharedOutputs){
+		"HTTP": func(t *testing.T, o *configuration.SharedOutputs) { o.URL = webStore(t).URL },
+		"S3": func(t *testing.T, o *configuration.SharedOutputs) {
+			o.URL, o.S3.Endpoint = "s3://shop/outputs", bucketStore(t).URL
+			o.User, o.Password.File = "ada", o.Seal.File
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, memory.Options{})
+			o := &s.config.Builder.Outputs
+			o.Seal.File = filepath.Join(s.dir, "seal")
+			if err := os.WriteFile(o.Seal.File, []byte("a key that is long enough\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			share(t, o)
+			base := s.commit("", makes("test ! -e "+o.Seal.File+" || exit 9\n"+genScript, libScript, appScript))
+			one := s.start("a")
+			s.passes("b1", base, "//gen:t")
+			s.passes("b2", base, "//lib:t")
+			one.stop()
+			s.start("b")
+			if f := s.passes("b3", base, "//app:t"); f.OutputsGiven != 2 || f.OutputsMade != 0 || s.ran("gen") != 1 {
+				t.Errorf("given %d, made %d; gen ran %d times", f.OutputsGiven, f.OutputsMade, s.ran("gen"))
+			}
+			if said := s.appears("app.said"); said != "lib of generated\n" {
+				t.Errorf("the program says %q", said)
+			}
+		})
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
 	"landfall.build/services/builder/execution"
+	"landfall.build/services/builder/outputs"
 	"landfall.build/services/trainer/dataset"
 	"landfall.build/tools/adopt"
 	"landfall.build/tools/embedded/clickhouse"
@@ -76,6 +77,8 @@ var meanings = map[string]meaning{
 	"isolation_off":           {Warning, "The code of any change may do what the service's user may, and can forge results.", "Set steps.isolation to best or required."},
 	"isolation_unavailable":   {Warning, "The code of any change may do what the service's user may, and can forge results.", "Give the service user namespaces."},
 	"isolation_refused":       {Error, "steps.isolation is required, so the builder does not start.", "Give the service user namespaces, or set steps.isolation to best."},
+	"outputs_unshared":        {Warning, "What steps leave stays on the machine that ran them, and others run the same steps again.", "Reach the store of builder.outputs from this machine, and give its account the right to read and to write there."},
+	"outputs_refused":         {Error, "The builder does not start.", ""},
 	"caches_empty":            {Warning, "Each step computes and fetches again what others have, so builds are slower.", "Put the data directory on a disk that overlayfs can write to, such as one of ext4 or XFS; or give the caches another share, if you trust whoever submits changes."},
 	"cache_open":              {Warning, "A change can leave a forged result there, which the step of another one uses.", ""},
 	"cache_shared":            {Warning, "A change can leave a forged result there, which the step of another one uses.", "Set its share to mainline."},
@@ -152,6 +155,7 @@ func Examine(ctx context.Context, o Options) []Finding {
 	x.disk()
 	x.queues(ctx)
 	x.isolation(ctx)
+	x.outputs(ctx)
 	x.log(ctx)
 	x.history(ctx)
 	x.running(ctx)
@@ -259,6 +263,25 @@ func (x *examination) variables(queue string, steps configuration.Steps) {
 		}
 	}
 }
+
+// outputs looks at the store of outputs that builders share: it puts a small entry there, and reads it.
+func (x *examination) outputs(ctx context.Context) {
+	remote, seal, err := outputs.Open(ctx, x.config.Builder.Outputs)
+	if err != nil {
+		x.add("outputs_refused", "", fmt.Sprintf("The store of outputs cannot be asked: %v.", err), "")
+	}
+	if err != nil || remote == nil {
+		return
+	}
+	asking, cancel := context.WithTimeout(ctx, min(outputsTimeout, x.config.Builder.Outputs.Timeout))
+	defer cancel()
+	if err := outputs.Try(asking, remote, seal); err != nil {
+		x.add("outputs_unshared", "", fmt.Sprintf("The store of outputs cannot be used: %v.", err), "")
+	}
+}
+
+// outputsTimeout is how long the store of outputs may take.
+const outputsTimeout = 10 * time.Second
 
 // history looks at ClickHouse as the trainer does.
 func (x *examination) history(ctx context.Context) {

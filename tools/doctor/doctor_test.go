@@ -93,6 +93,12 @@ func (p *patient) write(path, text string) {
 	}
 }
 
+// shares configures a store of outputs, whose url comes first.
+func (p *patient) shares(store string) {
+	p.t.Setenv("SEAL", "a key of some length")
+	p.rest = "builder: {outputs: {url: " + store + ", seal: {environment: SEAL}}}\n"
+}
+
 // configure writes the configuration.
 func (p *patient) configure() {
 	p.write(p.options.Config, fmt.Sprintf("version: 1\ndata: %q\nrepositories: {shop: {url: %q, poll: 200ms}}\nqueues:\n  shop:\n    repository: shop\n    branch: %s\n%sgateway: {listen: \"127.0.0.1:0\"}\n%s",
@@ -218,6 +224,11 @@ var faults = map[string]func(p *patient){
 	"clock_differs": func(p *patient) {
 		p.broker()
 		posting(p.t, p.log(1), func() []health.Beat { return []health.Beat{beat("ahead", "1", time.Hour)} })
+	},
+	"outputs_unshared": func(p *patient) { p.shares(fmt.Sprintf("s3://shop, s3: {endpoint: \"http://%s\"}", freeAddress(p.t))) },
+	"outputs_refused": func(p *patient) {
+		p.shares("grpc://" + freeAddress(p.t))
+		p.t.Setenv("SEAL", "too short")
 	},
 	"history_not_kept": func(p *patient) { p.t.Setenv("LANDFALL_CLICKHOUSE_HOME", p.t.TempDir()) },
 	"history_unreadable": func(p *patient) {

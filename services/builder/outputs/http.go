@@ -4,15 +4,16 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	remoteexecution "github.com/bazelbuild/remote-apis/build/bazel/remote/execution/v2"
+	"google.golang.org/protobuf/proto"
 )
 
 // HTTP is a Bazel remote cache by HTTP: entries are in its action cache, under URL/ac, files in its content-addressed storage,
@@ -25,10 +26,8 @@ type HTTP struct {
 }
 
 // NewHTTP returns the cache at an address.
-func NewHTTP(url, user, password string) *HTTP {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.ResponseHeaderTimeout = 30 * time.Second
-	return &HTTP{URL: strings.TrimSuffix(url, "/"), User: user, Password: password, client: &http.Client{Transport: transport}}
+func NewHTTP(url, user, password string, security *tls.Config) *HTTP {
+	return &HTTP{URL: strings.TrimSuffix(url, "/"), User: user, Password: password, client: &http.Client{Transport: transport(security)}}
 }
 
 // do sends a request, and returns the answer, whose body must be closed, if its status is one of success.
@@ -55,20 +54,6 @@ func (h *HTTP) do(ctx context.Context, method, name string, content io.Reader, s
 	return nil, fmt.Errorf("%s %s: the store answers %s", method, request.URL.Redacted(), answer.Status)
 }
 
-// get returns what is kept under a name, if it is not longer than so many bytes.
-func (h *HTTP) get(ctx context.Context, name string, most int64) ([]byte, error) {
-	answer, err := h.do(ctx, http.MethodGet, name, nil, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
-	content, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
-	if err == nil && int64(len(content)) > most {
-		err = fmt.Errorf("%w: what is kept as %s is too large", ErrMissing, name)
-	}
-	return content, err
-}
-
 func (h *HTTP) put(ctx context.Context, name string, content io.Reader, size int64) error {
 	if size == 0 {
 		content = http.NoBody // with another one the length would be unknown
@@ -85,29 +70,42 @@ func (h *HTTP) put(ctx context.Context, name string, content io.Reader, size int
 
 // Entry is of [Remote].
 func (h *HTTP) Entry(ctx context.Context, id string) ([]byte, error) {
-	content, err := h.get(ctx, "ac/"+id, mostEntry)
+	answer, err := h.do(ctx, http.MethodGet, "ac/"+id, nil, 0)
 	if err != nil {
 		return nil, err
 	}
-	d, ok := contentOf(content)
-	if !ok || d.Size > mostEntry {
-		return nil, fmt.Errorf("%w: what is kept as ac/%s is of another kind", ErrMissing, id)
+	defer answer.Body.Close()
+	content, err := readBounded(answer.Body, mostEntry)
+	if err != nil {
+		return nil, err
 	}
-	content, err = h.get(ctx, "cas/"+d.Hash, d.Size)
-	if sum := sha256.Sum256(content); err == nil && hex.EncodeToString(sum[:]) != d.Hash {
-		err = fmt.Errorf("%w: the content of cas/%s is another", ErrMissing, d.Hash)
+	result := &remoteexecution.ActionResult{}
+	if err := proto.Unmarshal(content, result); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMissing, err)
 	}
-	return content, err
+	d, err := contentOf(result, id)
+	if err != nil {
+		return nil, err
+	}
+	file, err := h.File(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return readExactly(file, d)
 }
 
 // PutEntry is of [Remote].
 func (h *HTTP) PutEntry(ctx context.Context, id string, content []byte, files []Digest) error {
 	sum := sha256.Sum256(content)
 	d := Digest{hex.EncodeToString(sum[:]), int64(len(content))}
-	if err := h.PutFile(ctx, d, bytes.NewReader(content)); err != nil {
+	if err := h.PutFile(ctx, d, bytes.NewReader(content), true); err != nil {
 		return err
 	}
-	result := actionResult(d, files)
+	result, err := proto.Marshal(actionResult(d, files))
+	if err != nil {
+		return err
+	}
 	return h.put(ctx, "ac/"+id, bytes.NewReader(result), int64(len(result)))
 }
 
@@ -121,82 +119,54 @@ func (h *HTTP) File(ctx context.Context, d Digest) (io.ReadCloser, error) {
 }
 
 // PutFile is of [Remote].
-func (h *HTTP) PutFile(ctx context.Context, d Digest, content io.ReadSeeker) error {
-	if answer, err := h.do(ctx, http.MethodHead, "cas/"+d.Hash, nil, 0); err == nil {
-		return answer.Body.Close()
-	} else if ctx.Err() != nil {
-		return err
+func (h *HTTP) PutFile(ctx context.Context, d Digest, content io.ReadSeeker, replace bool) error {
+	if !replace {
+		if answer, err := h.do(ctx, http.MethodHead, "cas/"+d.Hash, nil, 0); err == nil {
+			return answer.Body.Close()
+		} else if ctx.Err() != nil {
+			return err
+		}
 	}
 	return h.put(ctx, "cas/"+d.Hash, content, d.Size)
 }
 
-// Fields of the remote execution protocol's messages (build.bazel.remote.execution.v2).
-const (
-	resultOutputFiles  = 2 // of ActionResult
-	resultStdoutDigest = 6
-	outputFilePath     = 1 // of OutputFile
-	outputFileDigest   = 2
-	digestHash         = 1 // of Digest
-	digestSize         = 2
-)
-
-// actionResult returns an ActionResult, which is all that an action cache has to take: its standard output is the entry, and its
-// output files are those of the entry, so that the cache keeps them, and knows the result no more once one is gone.
-func actionResult(entry Digest, files []Digest) (message []byte) {
+// actionResult returns all that an action cache has to take: its standard output is the entry, and its output files are those of the
+// entry, so that the cache keeps them, and knows the result no more once one is gone.
+func actionResult(entry Digest, files []Digest) *remoteexecution.ActionResult {
+	result := &remoteexecution.ActionResult{StdoutDigest: digestMessage(entry)}
 	for _, d := range files {
-		var file []byte
-		file = protowire.AppendTag(file, outputFilePath, protowire.BytesType)
-		file = protowire.AppendString(file, d.Hash)
-		file = protowire.AppendTag(file, outputFileDigest, protowire.BytesType)
-		file = protowire.AppendBytes(file, digestMessage(d))
-		message = protowire.AppendTag(message, resultOutputFiles, protowire.BytesType)
-		message = protowire.AppendBytes(message, file)
+		result.OutputFiles = append(result.OutputFiles, &remoteexecution.OutputFile{Path: d.Hash, Digest: digestMessage(d)})
 	}
-	message = protowire.AppendTag(message, resultStdoutDigest, protowire.BytesType)
-	return protowire.AppendBytes(message, digestMessage(entry))
+	return result
 }
 
-func digestMessage(d Digest) (message []byte) {
-	message = protowire.AppendTag(message, digestHash, protowire.BytesType)
-	message = protowire.AppendString(message, d.Hash)
-	message = protowire.AppendTag(message, digestSize, protowire.VarintType)
-	return protowire.AppendVarint(message, uint64(d.Size))
+func digestMessage(d Digest) *remoteexecution.Digest {
+	return &remoteexecution.Digest{Hash: d.Hash, SizeBytes: d.Size}
 }
 
-// contentOf returns the digest of the standard output of an ActionResult.
-func contentOf(message []byte) (d Digest, ok bool) {
-	inner, _, ok := lastField(message, resultStdoutDigest)
-	if !ok {
-		return Digest{}, false
+// contentOf returns the digest of the entry that an action cache has a result of; ErrMissing if it is of another kind.
+func contentOf(result *remoteexecution.ActionResult, id string) (Digest, error) {
+	d := Digest{result.GetStdoutDigest().GetHash(), result.GetStdoutDigest().GetSizeBytes()}
+	if !isHash(d.Hash) || d.Size < 0 || d.Size > mostEntry {
+		return d, fmt.Errorf("%w: the result of %s is of another kind", ErrMissing, id)
 	}
-	hash, _, ok := lastField(inner, digestHash)
-	_, size, sized := lastField(inner, digestSize)
-	d = Digest{Hash: string(hash), Size: int64(size)}
-	return d, ok && sized && isHash(d.Hash) && d.Size >= 0
+	return d, nil
 }
 
-// lastField returns the value of a field of a message. Of several the last one counts.
-func lastField(message []byte, field protowire.Number) (value []byte, number uint64, ok bool) {
-	for len(message) > 0 {
-		n, kind, length := protowire.ConsumeTag(message)
-		if length < 0 {
-			return nil, 0, false
-		}
-		message = message[length:]
-		if length = protowire.ConsumeFieldValue(n, kind, message); length < 0 {
-			return nil, 0, false
-		}
-		if n == field {
-			switch kind {
-			case protowire.BytesType:
-				value, _ = protowire.ConsumeBytes(message)
-				ok = true
-			case protowire.VarintType:
-				number, _ = protowire.ConsumeVarint(message)
-				ok = true
-			}
-		}
-		message = message[length:]
+// readBounded returns content of at most so many bytes; longer content counts as missing.
+func readBounded(content io.Reader, most int64) ([]byte, error) {
+	read, err := io.ReadAll(io.LimitReader(content, most+1))
+	if err == nil && int64(len(read)) > most {
+		err = fmt.Errorf("%w: it is too large", ErrMissing)
 	}
-	return value, number, ok
+	return read, err
+}
+
+// readExactly returns the content with a digest; any other counts as missing.
+func readExactly(content io.Reader, d Digest) ([]byte, error) {
+	read, err := readBounded(content, d.Size)
+	if sum := sha256.Sum256(read); err == nil && hex.EncodeToString(sum[:]) != d.Hash {
+		err = fmt.Errorf("%w: the content of %s is another", ErrMissing, d.Hash)
+	}
+	return read, err
 }

@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	remoteexecution "github.com/bazelbuild/remote-apis/build/bazel/remote/execution/v2"
+	"google.golang.org/protobuf/proto"
 )
 
 // bazelCache is a Bazel remote cache as such are: it takes into cas only what has the digest of its name, into ac only results all of
@@ -38,15 +39,9 @@ func (b *bazelCache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case b.fault != 0:
 		w.WriteHeader(b.fault)
 	case r.Method == http.MethodPut:
-		content, err := io.ReadAll(r.Body)
-		sum := sha256.Sum256(content)
-		kind, hash, _ := strings.Cut(name, "/")
-		if err != nil || r.ContentLength < 0 || kind == "cas" && hash != hex.EncodeToString(sum[:]) || kind == "ac" && !b.complete(content) {
+		if content, err := io.ReadAll(r.Body); err != nil || r.ContentLength < 0 || !b.put(name, content) {
 			w.WriteHeader(http.StatusBadRequest)
-			return
 		}
-		b.kept[name] = content
-		b.puts++
 	case !there:
 		w.WriteHeader(http.StatusNotFound)
 	default:
@@ -54,26 +49,30 @@ func (b *bazelCache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (b *bazelCache) complete(result []byte) bool {
-	for len(result) > 0 {
-		n, _, length := protowire.ConsumeTag(result)
-		if length < 0 {
-			return false
-		}
-		value, size := protowire.ConsumeBytes(result[length:])
-		if size < 0 {
-			return false
-		}
-		result = result[length+size:]
-		if n == resultOutputFiles {
-			value, _, _ = lastField(value, outputFileDigest)
-		}
-		hash, _, _ := lastField(value, digestHash)
-		_, declared, _ := lastField(value, digestSize)
-		if kept, there := b.kept["cas/"+string(hash)]; !there || uint64(len(kept)) != declared {
+// complete reports whether everything that a result names is kept.
+func (b *bazelCache) complete(result *remoteexecution.ActionResult) bool {
+	named := []*remoteexecution.Digest{result.StdoutDigest}
+	for _, file := range result.OutputFiles {
+		named = append(named, file.Digest)
+	}
+	for _, d := range named {
+		if kept, there := b.kept["cas/"+d.GetHash()]; !there || int64(len(kept)) != d.GetSizeBytes() {
 			return false
 		}
 	}
+	return true
+}
+
+// put keeps what a Bazel cache would.
+func (b *bazelCache) put(name string, content []byte) bool {
+	kind, hash, _ := strings.Cut(name, "/")
+	sum := sha256.Sum256(content)
+	result := &remoteexecution.ActionResult{}
+	if kind == "cas" && hash != hex.EncodeToString(sum[:]) || kind == "ac" && (proto.Unmarshal(content, result) != nil || !b.complete(result)) {
+		return false
+	}
+	b.kept[name] = content
+	b.puts++
 	return true
 }
 
@@ -86,7 +85,7 @@ func openCache(t *testing.T) (*bazelCache, *httptest.Server) {
 
 func TestABazelRemoteCacheIsSharedByMachines(t *testing.T) {
 	cache, server := openCache(t)
-	remote := func() Remote { return NewHTTP(server.URL+"/landfall/", "ada", "secret") }
+	remote := func() Remote { return NewHTTP(server.URL+"/landfall/", "ada", "secret", nil) }
 	from, to := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(from, "out/a"), strings.Repeat("one", 100_000))
 	write(t, filepath.Join(from, "out/empty"), "")
@@ -127,7 +126,7 @@ func TestARemoteCacheThatRefusesIsLeftAlone(t *testing.T) {
 	}{"a wrong password": {"guess", 0}, "a full one": {"secret", http.StatusInsufficientStorage}, "one that is overloaded": {"secret", http.StatusServiceUnavailable}} {
 		cache, server := openCache(t)
 		cache.fault = c.status
-		k, from := keeper(t, NewHTTP(server.URL+"/landfall", "ada", c.password)), t.TempDir()
+		k, from := keeper(t, NewHTTP(server.URL+"/landfall", "ada", c.password, nil)), t.TempDir()
 		write(t, filepath.Join(from, "out"), "one")
 		if _, err := k.Keep(t.Context(), key("a"), from, []string{"out"}, Bounds{}); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -143,10 +142,17 @@ func TestARemoteCacheThatRefusesIsLeftAlone(t *testing.T) {
 
 func TestWhatIsNoResultOfOursIsNotThere(t *testing.T) {
 	cache, server := openCache(t)
-	remote := NewHTTP(server.URL+"/landfall", "ada", "secret")
+	remote := NewHTTP(server.URL+"/landfall", "ada", "secret", nil)
+	result := func(d Digest) []byte {
+		content, err := proto.Marshal(actionResult(d, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return content
+	}
 	for name, content := range map[string][]byte{
-		"nothing": nil, "no message": []byte("<html>"), "another result": actionResult(Digest{strings.Repeat("/", 64), 3}, nil),
-		"a result of what is gone": actionResult(Digest{strings.Repeat("a", 64), 3}, nil), "a huge one": actionResult(Digest{strings.Repeat("a", 64), 1 << 60}, nil),
+		"nothing": nil, "no message": []byte("<html>"), "another result": result(Digest{strings.Repeat("/", 64), 3}),
+		"a result of what is gone": result(Digest{strings.Repeat("a", 64), 3}), "a huge one": result(Digest{strings.Repeat("a", 64), 1 << 60}),
 	} {
 		cache.kept["ac/"+key("a")] = content
 		if _, err := remote.Entry(t.Context(), key("a")); !errors.Is(err, ErrMissing) {

@@ -21,9 +21,16 @@ type Remote interface {
 	PutEntry(ctx context.Context, id string, content []byte, files []Digest) error
 	// File opens a file; ErrMissing if it is not kept.
 	File(ctx context.Context, d Digest) (io.ReadCloser, error)
-	// PutFile keeps a file, unless it has it.
-	PutFile(ctx context.Context, d Digest, content io.ReadSeeker) error
+	// PutFile keeps a file, unless it has it. With replace it does not ask whether it has it.
+	PutFile(ctx context.Context, d Digest, content io.ReadSeeker, replace bool) error
 }
+
+const (
+	// mostAtOnce is how many files are put into a remote, or fetched, at a time.
+	mostAtOnce = 16
+	// mostUnsound bounds how many entries are remembered that the remote did not return.
+	mostUnsound = 10_000
+)
 
 // Keeper keeps outputs in a folder of this machine, and in a remote if there is one. It may be used from several goroutines.
 type Keeper struct {
@@ -44,6 +51,9 @@ type Keeper struct {
 
 	mu      sync.Mutex
 	resting time.Time
+	// unsound has the id of each entry that the remote did not return with all its files as they were kept. It may say that it has a file
+	// all the same, so it is not asked when those of the entry are put there.
+	unsound map[string]bool
 }
 
 // Keep keeps the outputs of a target version that are in a workspace, in which nothing runs any more. The error is a *Fault if they
@@ -90,7 +100,9 @@ func (k *Keeper) Find(ctx context.Context, id string, outputs []string) (Entry, 
 	found := false
 	k.ask(ctx, "outputs could not be fetched", func(ctx context.Context) (err error) {
 		e, err = k.download(ctx, id, outputs)
-		found = err == nil
+		if found = err == nil; errors.Is(err, ErrMissing) {
+			k.distrust(id)
+		}
 		return err
 	})
 	if !found {
@@ -134,10 +146,12 @@ func (k *Keeper) awake(now time.Time) bool {
 }
 
 func (k *Keeper) upload(ctx context.Context, id string, e Entry) error {
-	for _, d := range e.digests() {
-		if err := k.uploadFile(ctx, d); err != nil {
-			return err
-		}
+	k.mu.Lock()
+	replace := k.unsound[id]
+	delete(k.unsound, id)
+	k.mu.Unlock()
+	if err := together(ctx, e.digests(), func(ctx context.Context, d Digest) error { return k.uploadFile(ctx, d, replace) }); err != nil {
+		return err
 	}
 	content, err := e.encode()
 	if err != nil {
@@ -146,13 +160,38 @@ func (k *Keeper) upload(ctx context.Context, id string, e Entry) error {
 	return k.Remote.PutEntry(ctx, id, k.Seal.seal(id, content), e.digests())
 }
 
-func (k *Keeper) uploadFile(ctx context.Context, d Digest) error {
+func (k *Keeper) uploadFile(ctx context.Context, d Digest, replace bool) error {
 	file, err := os.Open(k.Folder.place(filesPart, d.Hash))
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	return k.Remote.PutFile(ctx, d, file)
+	return k.Remote.PutFile(ctx, d, file, replace)
+}
+
+// together calls do for each file, for some at a time, and returns the first error, with which the other calls end.
+func together(ctx context.Context, files []Digest, do func(context.Context, Digest) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var calls sync.WaitGroup
+	places := make(chan struct{}, mostAtOnce)
+	for _, d := range files {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		calls.Go(func() {
+			if err := do(ctx, d); err != nil {
+				cancel(err)
+			}
+			<-places
+		})
+	}
+	calls.Wait()
+	return context.Cause(ctx)
 }
 
 // download fetches an entry and the files that the folder lacks.
@@ -170,10 +209,8 @@ func (k *Keeper) download(ctx context.Context, id string, outputs []string) (Ent
 	if err != nil {
 		return Entry{}, err
 	}
-	for _, d := range k.lacking(e) {
-		if err := k.downloadFile(ctx, d); err != nil {
-			return Entry{}, err
-		}
+	if err := together(ctx, k.lacking(e), k.downloadFile); err != nil {
+		return Entry{}, err
 	}
 	if err := k.Folder.putEntry(id, e); err != nil {
 		return Entry{}, fmt.Errorf("the folder of outputs: %w", err)
@@ -190,4 +227,14 @@ func (k *Keeper) downloadFile(ctx context.Context, d Digest) error {
 	defer content.Close()
 	_, err = k.Folder.add(content, d.Size, &d)
 	return err
+}
+
+// distrust has the files of an entry put into the remote the next time, whatever it says that it has.
+func (k *Keeper) distrust(id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.unsound == nil || len(k.unsound) >= mostUnsound {
+		k.unsound = map[string]bool{}
+	}
+	k.unsound[id] = true
 }

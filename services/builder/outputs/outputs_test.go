@@ -255,7 +255,7 @@ func (m *memory) File(ctx context.Context, d Digest) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(string(content))), m.trouble(ctx)
 }
 
-func (m *memory) PutFile(ctx context.Context, d Digest, content io.ReadSeeker) error {
+func (m *memory) PutFile(ctx context.Context, d Digest, content io.ReadSeeker, _ bool) error {
 	m.files[d.Hash], _ = io.ReadAll(content)
 	return m.trouble(ctx)
 }

@@ -1,0 +1,136 @@
+package outputs
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"landfall.build/platform/configuration"
+)
+
+// S3 is a bucket: an entry is an object under PREFIX/entries, by its id, a file one under PREFIX/files, by its digest. An object
+// appears whole or not at all, and the last of those who write one wins.
+type S3 struct {
+	client         *minio.Core
+	bucket, prefix string
+	// single is up to how many bytes a file is sent in one request.
+	single int64
+}
+
+const (
+	// mostSingle is S3.single of a new one, in bytes: a request that fails is sent again as a whole.
+	mostSingle = 64 << 20
+	// mostTries is how often a request is sent if it fails by chance.
+	mostTries = 3
+)
+
+// NewS3 returns the bucket at s3://bucket/prefix. Without a user the credentials are those that AWS's variables and its file of
+// credentials have.
+func NewS3(address string, place configuration.SharedBucket, user, password string, security *tls.Config) (*S3, error) {
+	at, err := url.Parse(address)
+	if err != nil {
+		return nil, errors.New("url is not an address")
+	}
+	endpoint, err := url.Parse(place.Endpoint)
+	if err != nil {
+		return nil, errors.New("s3.endpoint is not an address")
+	}
+	if place.Endpoint == "" {
+		endpoint = &url.URL{Scheme: "https", Host: "s3." + place.Region + ".amazonaws.com"}
+	}
+	own := credentials.NewStaticV4(user, password, "")
+	if user == "" {
+		own = credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}})
+	}
+	client, err := minio.NewCore(endpoint.Host, &minio.Options{
+		Creds: own, Secure: endpoint.Scheme == "https", Transport: transport(security), Region: place.Region, MaxRetries: mostTries,
+		BucketLookup: map[string]minio.BucketLookupType{
+			configuration.AddressingAuto: minio.BucketLookupAuto, configuration.AddressingPath: minio.BucketLookupPath, configuration.AddressingVirtual: minio.BucketLookupDNS,
+		}[place.Addressing],
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &S3{client: client, bucket: at.Host, prefix: strings.Trim(at.Path, "/"), single: mostSingle}
+	if s.prefix != "" {
+		s.prefix += "/"
+	}
+	return s, nil
+}
+
+func (s *S3) entry(id string) string  { return s.prefix + "entries/" + id }
+func (s *S3) file(hash string) string { return s.prefix + "files/" + hash }
+
+// Entry is of [Remote].
+func (s *S3) Entry(ctx context.Context, id string) ([]byte, error) {
+	content, _, err := s.get(ctx, s.entry(id))
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	return readBounded(content, mostEntry)
+}
+
+// PutEntry is of [Remote].
+func (s *S3) PutEntry(ctx context.Context, id string, content []byte, _ []Digest) error {
+	sum := sha256.Sum256(content)
+	return s.put(ctx, s.entry(id), Digest{hex.EncodeToString(sum[:]), int64(len(content))}, bytes.NewReader(content))
+}
+
+// File is of [Remote].
+func (s *S3) File(ctx context.Context, d Digest) (io.ReadCloser, error) {
+	content, size, err := s.get(ctx, s.file(d.Hash))
+	if err == nil && size != d.Size {
+		content.Close()
+		err = fmt.Errorf("%w: %s has %d bytes, not %d", ErrMissing, s.file(d.Hash), size, d.Size)
+	}
+	return content, err
+}
+
+// PutFile is of [Remote].
+func (s *S3) PutFile(ctx context.Context, d Digest, content io.ReadSeeker, replace bool) error {
+	if !replace {
+		if info, err := s.client.StatObject(ctx, s.bucket, s.file(d.Hash), minio.StatObjectOptions{}); err == nil && info.Size == d.Size {
+			return nil
+		} else if ctx.Err() != nil {
+			return err
+		}
+	}
+	return s.put(ctx, s.file(d.Hash), d, content)
+}
+
+func (s *S3) get(ctx context.Context, name string) (io.ReadCloser, int64, error) {
+	content, info, _, err := s.client.GetObject(ctx, s.bucket, name, minio.GetObjectOptions{})
+	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+		return nil, 0, ErrMissing
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("the bucket %s: %w", s.bucket, err)
+	}
+	return content, info.Size, nil
+}
+
+// put sends an object with its digest, which the service compares.
+func (s *S3) put(ctx context.Context, name string, d Digest, content io.ReadSeeker) (err error) {
+	o := minio.PutObjectOptions{ContentType: "application/octet-stream", DisableContentSha256: true}
+	if d.Size <= s.single {
+		_, err = s.client.PutObject(ctx, s.bucket, name, content, d.Size, "", d.Hash, o)
+	} else {
+		o.PartSize, o.NumThreads = uint64(s.single), 2
+		_, err = s.client.Client.PutObject(ctx, s.bucket, name, content, d.Size, o)
+	}
+	if err != nil {
+		return fmt.Errorf("the bucket %s: %w", s.bucket, err)
+	}
+	return nil
+}
