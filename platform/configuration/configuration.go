@@ -510,7 +510,21 @@ type Gateway struct {
 	Hosts []string `yaml:"hosts" maximum:"100"`
 	// URL is where people and programs reach it: what links to it begin with. Empty: links are paths.
 	URL string `yaml:"url" maximum:"2000" pattern:"line"`
+	// TLS is what it serves with. The zero value: it serves in the clear.
+	TLS GatewayTLS `yaml:"tls"`
+	// Proxies are the networks of the proxies before it: of a request from there the client's address is that in X-Forwarded-For.
+	Proxies []string `yaml:"proxies" maximum:"100"`
 }
+
+// GatewayTLS names the files of the gateway's certificate and key, in PEM. Both are given, or none. They are read again when they
+// change.
+type GatewayTLS struct {
+	Certificate string `yaml:"certificate" maximum:"4096" pattern:"line"`
+	Key         string `yaml:"key" maximum:"4096" pattern:"line"`
+}
+
+// On reports whether the gateway serves with TLS.
+func (t GatewayTLS) On() bool { return t.Certificate != "" }
 
 // Outcomes says how landfall.outcomes is written.
 type Outcomes struct {

@@ -49,8 +49,11 @@ func (w fieldHash) isolation(s Steps) {
 var wholeFolders = map[string]bool{"/": true, "/dev": true, "/proc": true, "/sys": true, "/run": true, "/etc": true}
 
 // DeniedNetworks returns NetworkDeny, which is sound.
-func (s Steps) DeniedNetworks() (list []netip.Prefix) {
-	for _, text := range s.NetworkDeny {
+func (s Steps) DeniedNetworks() []netip.Prefix { return networks(s.NetworkDeny) }
+
+// networks returns those of a list that are networks.
+func networks(texts []string) (list []netip.Prefix) {
+	for _, text := range texts {
 		if network, err := netip.ParsePrefix(text); err == nil {
 			list = append(list, network)
 		}
@@ -58,12 +61,16 @@ func (s Steps) DeniedNetworks() (list []netip.Prefix) {
 	return list
 }
 
+// checkNetwork adds a finding about a text that is no network.
+func checkNetwork(text string, at *path, f *findings) {
+	if network, err := netip.ParsePrefix(text); f.sound(at) && (err != nil || network != network.Masked()) {
+		f.add(at, fmt.Sprintf("is %s, must be a network", quote(text)), "as in 10.20.0.0/16, or fd12:3456::/32; one address is 10.20.0.7/32")
+	}
+}
+
 func checkIsolation(s Steps, at *path, f *findings) {
 	for i, text := range s.NetworkDeny {
-		place := at.child("network_deny").index(i)
-		if network, err := netip.ParsePrefix(text); f.sound(place) && (err != nil || network != network.Masked()) {
-			f.add(place, fmt.Sprintf("is %s, must be a network", quote(text)), "as in 10.20.0.0/16, or fd12:3456::/32; one address is 10.20.0.7/32")
-		}
+		checkNetwork(text, at.child("network_deny").index(i), f)
 	}
 	if len(s.NetworkDeny) > 0 && s.Network != NetworkOutbound {
 		f.add(at.child("network_deny"), "is of no use with network: "+s.Network, "set network to outbound, or leave it out")

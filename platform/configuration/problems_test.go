@@ -191,6 +191,11 @@ func TestEveryRuleRefuses(t *testing.T) {
 		{"sessions that end before they are idle", smallest + "access: {sessions: {idle: 2h, lifetime: 1h}}\n", "access.sessions.lifetime", 6, "must be at least idle"},
 		{"outcomes in another form", smallest + "outcomes: {format: avro}\n", "outcomes.format", 6, "json"},
 		{"a gateway's name with a port", smallest + "gateway: {hosts: ['a.example', 'b.example:80']}\n", "gateway.hosts[1]", 6, "must be the name of a host"},
+		{"a certificate without its key", smallest + "gateway: {url: 'https://a.example', tls: {certificate: a.crt}}\n", "gateway.tls.key", 6, "is not given"},
+		{"a key without its certificate", smallest + "gateway: {tls: {key: a.key}}\n", "gateway.tls.certificate", 6, "is not given"},
+		{"a certificate and an address in the clear", smallest + "gateway: {url: 'http://a.example', tls: {certificate: a.crt, key: a.key}}\n", "gateway.url", 6, "must begin with https://"},
+		{"a certificate of no name", smallest + "gateway: {tls: {certificate: a.crt, key: a.key}}\n", "gateway.url", 6, "must begin with https://"},
+		{"a proxy that is no network", smallest + "gateway: {proxies: ['10.0.0.0/8', 10.0.0.1]}\n", "gateway.proxies[1]", 6, "must be a network"},
 		{"listen without a port", smallest + "gateway: {listen: localhost}\n", "gateway.listen", 6, "must be host:port"},
 		{"no queues", "version: 1\nrepositories: {a: {url: a}}\nqueues:\n", "queues", 3, "is 0 entries, must be at least 1"},
 	}

@@ -48,14 +48,7 @@ func checkRules(c *Configuration, f *findings) {
 		first[broker] = i
 	}
 	checkBrokerAccess(c.Broker, root.child("broker"), f)
-	for i, host := range c.Gateway.Hosts {
-		if at := root.child("gateway").child("hosts").index(i); f.sound(at) && !isHostName(host) {
-			f.add(at, fmt.Sprintf("is %s, must be the name of a host", quote(host)), "as in landfall.example.com, without scheme and port")
-		}
-	}
-	if at := root.child("gateway").child("url"); f.sound(at) && c.Gateway.URL != "" && !isWebAddress(c.Gateway.URL) {
-		f.add(at, fmt.Sprintf("is %s, must be the address of a site", quote(c.Gateway.URL)), "as in https://landfall.example.com, without a slash at its end, a query or a user")
-	}
+	checkGateway(c.Gateway, root.child("gateway"), f)
 	logs := root.child("retention").child("logs")
 	if k, age, failed := c.Retention.Logs, logs.child("age"), logs.child("failed_age"); f.sound(age, failed) && k.FailedAge < k.Age {
 		f.add(failed, fmt.Sprintf("is %v, must be at least age, %v", k.FailedAge, k.Age), "logs of failures are read more often")
@@ -67,12 +60,6 @@ func checkRules(c *Configuration, f *findings) {
 	checkSharedOutputs(c.Builder.Outputs, root.child("builder").child("outputs"), f)
 	checkAmounts(c.Builder.Resources, root.child("builder").child("resources"), f)
 	checkLabels(c.Builder.Labels, root.child("builder").child("labels"), f)
-	listen := root.child("gateway").child("listen")
-	if f.sound(listen) {
-		if message := checkAddress(c.Gateway.Listen, true); message != "" {
-			f.add(listen, message, "as in 127.0.0.1:7878, or :7878 for all interfaces")
-		}
-	}
 	dsn := root.child("clickhouse").child("dsn")
 	if f.sound(dsn) && c.ClickHouse.DSN != "" && !isDSN(c.ClickHouse.DSN) {
 		// Its text is not repeated: there is a password in it.
@@ -472,7 +459,7 @@ func resolvePaths(c *Configuration, folder string) {
 	if !filepath.IsAbs(c.Data) {
 		c.Data = filepath.Join(folder, c.Data)
 	}
-	for _, file := range []*string{&c.Broker.SecretFile, &c.Broker.TLS.CA, &c.Broker.TLS.Certificate, &c.Broker.TLS.Key} {
+	for _, file := range []*string{&c.Broker.SecretFile, &c.Broker.TLS.CA, &c.Broker.TLS.Certificate, &c.Broker.TLS.Key, &c.Gateway.TLS.Certificate, &c.Gateway.TLS.Key} {
 		if *file != "" && !filepath.IsAbs(*file) {
 			*file = filepath.Join(folder, *file)
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 
@@ -37,6 +38,8 @@ type Options struct {
 	LogStore string
 	// Hosts are names by which clients reach the gateway, besides localhost and IP addresses.
 	Hosts []string
+	// Proxies are the networks of the proxies before it, whose word about their clients is believed.
+	Proxies []netip.Prefix
 	// SignIn signs people in and knows who sends a request; nil: there is no issuer.
 	SignIn *signin.Service
 	// Instance names this process among the gateways, for people.
@@ -117,7 +120,7 @@ func New(o Options) (*Gateway, error) {
 	g.metrics = newMetrics(o.Meter, g)
 	g.access.init()
 	handler, err := api.NewHandler(api.Options{
-		Backend: g, LogStore: o.LogStore, LogID: o.Log.ID(), Hosts: o.Hosts, Log: o.Logger, Access: o.Config.Access, Tokens: g, DeadLetters: g, Models: g, SignIn: o.SignIn,
+		Backend: g, LogStore: o.LogStore, LogID: o.Log.ID(), Hosts: o.Hosts, Proxies: o.Proxies, Log: o.Logger, Access: o.Config.Access, Tokens: g, DeadLetters: g, Models: g, SignIn: o.SignIn,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)

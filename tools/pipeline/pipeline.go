@@ -25,6 +25,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/access"
 	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/certificate"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/health"
@@ -369,12 +370,25 @@ func (p *Process) gateway(ctx context.Context) error {
 	}
 	g, err := gateway.New(gateway.Options{
 		Log: p.log(events.ServiceGateway), Config: p.Configuration, Mirrors: p.Mirror, LogStore: builder.LogDir(p.Configuration.Data),
-		Instance: p.Instance, Logger: p.Logger, Snapshots: p.snapshots(), Hosts: hosts,
+		Instance: p.Instance, Logger: p.Logger, Snapshots: p.snapshots(), Hosts: hosts, Proxies: p.Configuration.Gateway.ProxyNetworks(),
 		SignIn: signin.New(signin.Options{Issuers: issuers, Sessions: p.Configuration.Access.Sessions, URL: p.Configuration.Gateway.URL}),
 		Health: p.healthOf(events.ServiceGateway), Board: p.Board, Meter: p.meter(events.ServiceGateway),
 	})
 	if err != nil {
 		return err
+	}
+	serve := (*http.Server).Serve
+	own := "http://"
+	if t := p.Configuration.Gateway.TLS; t.On() {
+		c, err := certificate.Load(t.Certificate, t.Key, p.logger("gateway"))
+		if err != nil {
+			return fmt.Errorf("the gateway cannot serve with TLS (gateway.tls in the configuration): %w", err)
+		}
+		serve = func(s *http.Server, l net.Listener) error {
+			s.TLSConfig = c.Config()
+			return s.ServeTLS(l, "", "")
+		}
+		own = "https://"
 	}
 	listener, err := net.Listen("tcp", p.Configuration.Gateway.Listen)
 	if err != nil {
@@ -382,9 +396,9 @@ func (p *Process) gateway(ctx context.Context) error {
 	}
 	server := api.NewServer(ctx, g.Handler(), p.logger("gateway"))
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- serve(server, listener) }()
 	p.mu.Lock()
-	p.ownGateway = "http://" + listener.Addr().String()
+	p.ownGateway = own + listener.Addr().String()
 	p.mu.Unlock()
 	if p.Listening != nil {
 		p.Listening(listener.Addr())

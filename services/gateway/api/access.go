@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -218,7 +216,7 @@ func failureOf(d access.Decision) *failure {
 // refuseUnknown answers a request of somebody who has not proven who it is. An address that goes on is told to slow down, and leaves no
 // more lines in the log.
 func (h *handler) refuseUnknown(w http.ResponseWriter, r *http.Request, err error) {
-	if !h.strangers.allow(addressOf(r)) {
+	if !h.strangers.allow(h.addressOf(r)) {
 		err = tooMany("There were too many requests without proof of who asks from this address.")
 	} else {
 		var f *failure
@@ -238,27 +236,9 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, c access.Caller
 
 // logRefusal writes who was refused what. It has nothing of what was presented as proof.
 func (h *handler) logRefusal(r *http.Request, c access.Caller, reason string) {
-	h.Log.Warn("request refused", "method", access.Clean(r.Method, 20), "path", access.Clean(r.URL.Path, 300), "address", addressOf(r),
+	h.Log.Warn("request refused", "request", requestIDOf(r), "method", access.Clean(r.Method, 20), "path", access.Clean(r.URL.Path, 300), "address", h.addressOf(r),
 		slog.Group("who", "issuer", access.Clean(c.Issuer, access.MaxIssuerBytes), "subject", access.Clean(c.Subject, access.MaxSubjectBytes), "token", c.Token),
 		"reason", access.Clean(reason, 500))
-}
-
-// addressOf returns the address of the other side: of IPv6 the network, in which one machine has as many as it likes.
-func addressOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return "unknown"
-	}
-	address, err := netip.ParseAddr(host)
-	if err != nil {
-		return "unknown"
-	}
-	if address = address.Unmap(); address.Is6() {
-		if network, err := address.WithZone("").Prefix(64); err == nil {
-			return network.String()
-		}
-	}
-	return address.String()
 }
 
 // WhoAmI is GET /v1/whoami.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"os"
 	"time"
 
@@ -80,7 +81,9 @@ type Options struct {
 	// Hosts are names by which clients may reach the gateway, besides localhost and IP addresses. A
 	// request for another name is refused: it may come from a page whose name was bound to this address.
 	Hosts []string
-	Log   *slog.Logger
+	// Proxies are the networks of the proxies that name their clients in X-Forwarded-For.
+	Proxies []netip.Prefix
+	Log     *slog.Logger
 	// SignIn signs people in; nil: there is no issuer.
 	SignIn *signin.Service
 	// Access says who may do what; the zero value believes the name in each request.

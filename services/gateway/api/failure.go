@@ -91,7 +91,7 @@ func (h *handler) writeFailure(w http.ResponseWriter, r *http.Request, err error
 	case errors.Is(err, ErrUnconfirmed):
 		f = fail(http.StatusGatewayTimeout, codeUnanswered, "The log did not confirm the request: it may or may not take effect.", "Look at the change once the log answers, then ask again if needed.")
 	default:
-		h.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		h.Log.Error("request failed", "request", requestIDOf(r), "method", r.Method, "path", r.URL.Path, "error", err)
 		f = fail(http.StatusInternalServerError, codeInternal, "The gateway could not do this.", "Ask again; its log says why.")
 	}
 	if f.status == http.StatusServiceUnavailable || f.status == http.StatusTooManyRequests {

@@ -85,7 +85,7 @@ func NewHandler(o Options) (http.Handler, error) {
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.writeFailure(w, r, fail(http.StatusForbidden, codeForbidden, "The request comes from a page of another site.", "Use the command line, or a program of yours."))
 	}))
-	return h.checkHost(protection.Handler(h.bounded(h.mux))), nil
+	return identified(h.checkHost(protection.Handler(h.bounded(h.mux)))), nil
 }
 
 // NewServer has every bound that a server on an open port needs. It does not listen. Streams end with the

@@ -84,7 +84,7 @@ func (h *handler) readAllThen(r *http.Request, queues []string, whole bool, f fu
 	asker := askerOf(r)
 	caller := asker.Issuer + " " + asker.Subject
 	if asker.Issuer == access.IssuerOpen {
-		caller = addressOf(r)
+		caller = h.addressOf(r)
 	}
 	if !h.looks.begin(caller) {
 		return tooMany(fmt.Sprintf("You ask for the past more often than %d times a second, or wait for more than %d answers.", looksPerSecond, looksWaiting))

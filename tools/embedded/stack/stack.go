@@ -47,7 +47,7 @@ type Stack struct {
 	configuration *configuration.Configuration
 	log           *kafka.Log
 	process       *pipeline.Process
-	url           string
+	address, url  string
 	history       string
 	cancel        context.CancelFunc
 	wg            sync.WaitGroup
@@ -121,7 +121,10 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		}
 		select {
 		case a := <-listening:
-			s.url = "http://" + a.String()
+			s.address, s.url = a.String(), "http://"+a.String()
+			if c.Gateway.TLS.On() {
+				s.url = c.Gateway.URL // the name that its certificate is of
+			}
 		case err := <-s.failed:
 			s.Close()
 			return nil, err
@@ -142,6 +145,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	}
 	return s, nil
 }
+
+// Address returns where the gateway listens, host:port.
+func (s *Stack) Address() string { return s.address }
 
 // URL returns the gateway's address, "" if there is none.
 func (s *Stack) URL() string { return s.url }

@@ -19,10 +19,10 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/certificate/certificatetest"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/kafka/credentials"
-	"landfall.build/platform/journal/kafka/kafkatest"
 )
 
 const password = "hunter2-hunter2"
@@ -107,7 +107,7 @@ func write(t *testing.T, l *kafka.Log) error {
 }
 
 func TestAClientConnectsAsTheConfigurationSays(t *testing.T) {
-	a := kafkatest.NewAuthority(t)
+	a := certificatetest.NewAuthority(t)
 	mutual := a.Server("127.0.0.1", time.Hour)
 	mutual.ClientAuth, mutual.ClientCAs = tls.RequireAndVerifyClientCert, a.Pool()
 	a.Sign("gateway", time.Hour)
@@ -143,7 +143,7 @@ func TestAClientConnectsAsTheConfigurationSays(t *testing.T) {
 }
 
 func TestWhoIsNotLetInReadsWhy(t *testing.T) {
-	a, other := kafkatest.NewAuthority(t), kafkatest.NewAuthority(t)
+	a, other := certificatetest.NewAuthority(t), certificatetest.NewAuthority(t)
 	mutual := a.Server("127.0.0.1", time.Hour)
 	mutual.ClientAuth, mutual.ClientCAs = tls.RequireAndVerifyClientCert, a.Pool()
 	good := a.Server("127.0.0.1", time.Hour)

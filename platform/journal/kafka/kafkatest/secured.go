@@ -15,6 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"landfall.build/platform/certificate/certificatetest"
 )
 
 // SecuredVariable names the folder of a Kafka with TLS, SCRAM and ACLs that tools/kafka/run with-secured has started.
@@ -46,7 +48,7 @@ func NewSecured(t *testing.T) *Secured {
 		s.empty()
 		return s
 	}
-	a := NewAuthority(t)
+	a := certificatetest.NewAuthority(t)
 	s.CA, s.AdminPassword = a.File, filepath.Join(t.TempDir(), "admin-password")
 	password := rand.Text()
 	if err := os.WriteFile(s.AdminPassword, []byte(password+"\n"), 0o600); err != nil {

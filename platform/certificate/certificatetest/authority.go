@@ -1,4 +1,5 @@
-package kafkatest
+// Package certificatetest signs certificates for tests.
+package certificatetest
 
 import (
 	"crypto/ecdsa"
@@ -85,7 +86,7 @@ func (a *Authority) Sign(name string, valid time.Duration) (certificate, key str
 	return a.write(name+".pem", "CERTIFICATE", der), a.write(name+".key", "PRIVATE KEY", text)
 }
 
-// Server returns the TLS settings of a broker with a certificate for a name.
+// Server returns the TLS settings of a server with a certificate for a name.
 func (a *Authority) Server(name string, valid time.Duration) *tls.Config {
 	a.t.Helper()
 	certificate, err := tls.LoadX509KeyPair(a.Sign(name, valid))
