@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/buildgraph/gograph"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/landing"
 )
@@ -151,6 +153,10 @@ func Compare(ctx context.Context, loader *Loader, repo Repository, base string, 
 		// are not known, no more.
 		if invalid != nil && (invalidBase == nil || invalid.Unusable && !invalidBase.Unusable) {
 			result.Invalid, result.InvalidPart = invalid, i+1
+			return result, nil
+		}
+		if problems := gograph.Collisions(result.Base.Graph, part.Graph); len(problems) > 0 && invalidBase == nil {
+			result.Invalid, result.InvalidPart = &Invalid{Message: strings.Join(problems, "\n")}, i+1
 			return result, nil
 		}
 		result.Parts = append(result.Parts, part)

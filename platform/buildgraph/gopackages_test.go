@@ -58,6 +58,20 @@ func TestTheAdapterGoRefusesWhatNoBuildCouldUse(t *testing.T) {
 	}
 }
 
+// Where a pair is on the mainline nobody is rejected for it.
+func TestAnImportPathThatDiffersFromAnotherInCaseAloneIsInvalid(t *testing.T) {
+	f := newFixture(t)
+	base := goBase(f)
+	twin := files{"A/a.go": "package a\n"}
+	const want = `case-insensitive import collision: "m/a" and "m/A"`
+	if r := f.analyze(goes, base, files{"c/c.go": "package c // 2\n"}, twin); r.Invalid == nil || r.Invalid.Message != want || r.InvalidPart != 2 {
+		t.Errorf("%+v of part %d, want %s", r.Invalid, r.InvalidPart, want)
+	}
+	if r := f.analyze(goes, f.commits(base, twin)[0], files{"a/a.go": "package a // 2\n"}); r.Invalid != nil || versions(r) != "m/a@1 m/b@1 m/b [test]@1" {
+		t.Errorf("with a pair on the mainline: %+v, %s", r.Invalid, versions(r))
+	}
+}
+
 // TestVariablesOfStepsArePartOfGoVersions: what decides about a build does, where
 // things are does not, and what cannot be followed makes every change conflict.
 func TestVariablesOfStepsArePartOfGoVersions(t *testing.T) {

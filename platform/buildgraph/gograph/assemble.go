@@ -172,6 +172,7 @@ func (a *assembler) addTargets(ctx context.Context) error {
 		a.addLibrary(p)
 		a.addTest(p)
 	}
+	a.addCollisions(packages)
 	if err := a.addPending(ctx); err != nil {
 		return err
 	}
