@@ -103,6 +103,7 @@ func (r *repository) must(as, method, path string, in, out any) {
 func (r *repository) Kind() string       { return "gitea" }
 func (r *repository) Address() string    { return r.gitea }
 func (r *repository) Repository() string { return r.name }
+func (r *repository) Settings() string   { return "" }
 
 func (r *repository) Token(user string) string { return r.tokens[user] }
 

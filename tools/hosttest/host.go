@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // Server is a code host.
@@ -15,6 +16,14 @@ type Server struct {
 	Binary string
 	// New makes a repository.
 	New func(t *testing.T) Host
+	// Strategy is that of queues where a test needs none of its own; "" for squash.
+	Strategy string
+	// Closes has the strategies of which the host cannot be told that a pull request is merged: it is closed, with a comment.
+	Closes []string
+	// Tries is set if the doctor can always have the host send a webhook.
+	Tries bool
+	// Patience is how long something is waited for; 90 s if 0.
+	Patience time.Duration
 }
 
 // Host is a new repository at a code host, as people act there. A method ends the test if the host does not do it. The host has an account
@@ -24,6 +33,8 @@ type Host interface {
 	Kind() string
 	Address() string
 	Repository() string
+	// Settings are others of the configuration, as in "app: x"; there may be none.
+	Settings() string
 	// Remote is the address for git of a user, "" for nobody; Token is the user's.
 	Remote(user string) string
 	Token(user string) string

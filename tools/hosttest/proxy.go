@@ -18,6 +18,8 @@ type proxy struct {
 	mu sync.Mutex
 	// writes are method and kind of what was written.
 	writes []string
+	// asked counts all requests, lists the answers to those for pull requests.
+	asked, lists int
 	// before and after are called at each write; after false the request ends there.
 	before, after func(n int) bool
 }
@@ -31,8 +33,16 @@ func newProxy(t *testing.T, to string) *proxy {
 	forward := httputil.NewSingleHostReverseProxy(at)
 	forward.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
 	p.Server = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
-		if in.Method == http.MethodGet {
+		p.mu.Lock()
+		p.asked++
+		p.mu.Unlock()
+		if in.Method == http.MethodGet || strings.HasSuffix(in.URL.Path, "/graphql") || strings.HasSuffix(in.URL.Path, "/access_tokens") {
 			forward.ServeHTTP(out, in)
+			if strings.HasSuffix(in.URL.Path, "/pulls") {
+				p.mu.Lock()
+				p.lists++
+				p.mu.Unlock()
+			}
 			return
 		}
 		p.mu.Lock()
@@ -64,4 +74,16 @@ func (p *proxy) written() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.writes...)
+}
+
+func (p *proxy) requests() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked
+}
+
+func (p *proxy) listed() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lists
 }

@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,6 +48,8 @@ type world struct {
 	mu     sync.Mutex
 	// patience is how long something is waited for.
 	patience time.Duration
+	// closes is set if what landed is closed, and not shown as merged.
+	closes bool
 }
 
 func (w *world) run(argv ...string) string {
@@ -88,7 +92,8 @@ type options struct {
 // newWorld makes a repository with folders of their own targets, users and a label, and starts a queue and the service.
 func newWorld(t *testing.T, s Server, o options) *world {
 	t.Helper()
-	w := &world{t: t, patience: 90 * time.Second, Host: s.New(t), binary: s.Binary, work: t.TempDir()}
+	o.strategy = cmp.Or(o.strategy, s.Strategy, "squash")
+	w := &world{t: t, patience: cmp.Or(s.Patience, 90*time.Second), closes: slices.Contains(s.Closes, o.strategy), Host: s.New(t), binary: s.Binary, work: t.TempDir()}
 	w.AddUser("bot", "admin")
 	w.AddUser("ada", "write")
 	w.AddUser("eve", "")
@@ -117,12 +122,6 @@ func newWorld(t *testing.T, s Server, o options) *world {
 	data := t.TempDir()
 	w.file(data, "token", w.Token("bot"))
 	w.file(data, "secret", secretKey)
-	orElse := func(text, other string) string {
-		if text == "" {
-			return other
-		}
-		return text
-	}
 	text := fmt.Sprintf(`version: 1
 data: %q
 repositories:
@@ -132,7 +131,7 @@ queues:
 builder: {workers: 2}
 gateway: {listen: "127.0.0.1:0"}
 snapshots: {after: 5, every: 500ms}
-`, data, w.Remote(""), orElse(o.strategy, "squash"))
+`, data, w.Remote(""), o.strategy)
 	c, err := configuration.Parse([]byte(text), "test.yaml", configuration.Defaults{Workers: 2, Path: os.Getenv("PATH")})
 	if err != nil {
 		t.Fatal(err)
@@ -149,13 +148,17 @@ snapshots: {after: 5, every: 500ms}
 	if w.client, err = client.New(w.stack.URL(), "tester"); err != nil {
 		t.Fatal(err)
 	}
+	settings := w.Settings()
+	if settings != "" {
+		settings += ","
+	}
 	w.config = w.file(data, "landfall.config.yaml", text+fmt.Sprintf(`hosts:
   listen: %q
   poll: %s
   gateway: %q
   servers:
-    forge: {kind: %s, url: %q, token: {file: %q}, secret: {file: %q}, on_push: %s, queues: {main: %s}}
-`, w.listen, orElse(o.poll, "2s"), w.stack.URL(), w.Kind(), w.proxy.URL, filepath.Join(data, "token"), filepath.Join(data, "secret"), orElse(o.onPush, "withdraw"), w.Repository()))
+    forge: {kind: %s, %s url: %q, token: {file: %q}, secret: {file: %q}, on_push: %s, queues: {main: %s}}
+`, w.listen, cmp.Or(o.poll, "2s"), w.stack.URL(), w.Kind(), settings, w.proxy.URL, filepath.Join(data, "token"), filepath.Join(data, "secret"), cmp.Or(o.onPush, "withdraw"), w.Repository()))
 	w.start()
 	t.Cleanup(func() {
 		w.kill()
@@ -281,10 +284,17 @@ func (w *world) awaitStatus(commit, state, part string) {
 	})
 }
 
-// awaitMerged waits until a pull request is merged, by a commit of the mainline.
+// awaitMerged waits until a pull request is merged, by a commit of the mainline; or closed, with a comment that says where it landed.
 func (w *world) awaitMerged(number int) {
 	w.t.Helper()
 	var p Pull
+	if w.closes {
+		w.await(fmt.Sprintf("%d is closed, and has landed", number), func() bool {
+			all := w.Comments(number)
+			return !w.Pull(number).Open && len(all) == 1 && strings.Contains(all[0], "**Landed**")
+		})
+		return
+	}
 	w.await(fmt.Sprintf("%d is merged", number), func() bool { p = w.Pull(number); return p.Merged })
 	w.git("fetch", "-q", "origin", "main")
 	if line := w.git("rev-list", "FETCH_HEAD"); !strings.Contains(line, p.Commit) {

@@ -119,12 +119,12 @@ func (s *Server) isPublic() bool {
 	return strings.EqualFold(strings.TrimSuffix(s.URL, "/"), "https://github.com")
 }
 
-// graph is the path of the GraphQL API, as seen from that of the REST API.
+// graph is the address of the GraphQL API, which on a server of one's own is not below that of the REST API.
 func (s *Server) graph() string {
 	if s.isPublic() {
 		return "graphql"
 	}
-	return "../graphql"
+	return strings.TrimSuffix(s.URL, "/") + "/api/graphql"
 }
 
 // transport shows the token, and bounds answers.

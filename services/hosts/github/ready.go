@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -102,9 +103,14 @@ func (r *Repository) readDemands(ctx context.Context) (d demands, err error) {
 	return d, nil
 }
 
+// branch asks for the branch. The library's own GetBranch makes one error of all answers, those of limits too.
 func (r *Repository) branch(ctx context.Context) (*github.Branch, error) {
-	return ask(ctx, r.account, func() (*github.Branch, *github.Response, error) {
-		return r.client.Repositories.GetBranch(ctx, r.Owner, r.Name, r.Branch, 0)
+	return ask(ctx, r.account, func() (b *github.Branch, response *github.Response, err error) {
+		request, err := r.client.NewRequest(ctx, http.MethodGet, fmt.Sprintf("repos/%s/%s/branches/%s", r.Owner, r.Name, url.PathEscape(r.Branch)), nil)
+		if err == nil {
+			response, err = r.client.Do(request, &b)
+		}
+		return b, response, err
 	})
 }
 

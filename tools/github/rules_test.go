@@ -1,0 +1,434 @@
+package github_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-github/v93/github"
+
+	"landfall.build/services/hosts"
+	hostsgithub "landfall.build/services/hosts/github"
+)
+
+// clone is a working copy of the fake's repository, with a branch main and a pull request.
+type clone struct {
+	*fake
+	work   string
+	number int
+}
+
+func newClone(t *testing.T, app bool) *clone {
+	c := &clone{fake: newFake(t, app), work: t.TempDir()}
+	c.AddUser(bot, "admin")
+	c.AddUser("ada", "write")
+	c.AddUser("bob", "write")
+	c.AddUser("eve", "")
+	c.Ready("landfall")
+	c.run("init", "-q", "-b", "main")
+	c.commit("a")
+	c.run("push", "-q", c.Remote(bot), "main")
+	c.run("checkout", "-q", "-b", "one")
+	c.commit("b")
+	c.run("push", "-q", c.Remote("ada"), "one")
+	var is bool
+	if c.number, is = c.Open("ada", "one"); !is {
+		t.Fatal("no pull request can be made")
+	}
+	return c
+}
+
+func (c *clone) try(args ...string) (string, error) {
+	command := exec.Command("git", args...)
+	command.Dir = c.work
+	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0", "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.com")
+	out, err := command.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+func (c *clone) run(args ...string) string {
+	c.t.Helper()
+	out, err := c.try(args...)
+	if err != nil {
+		c.t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return out
+}
+
+func (c *clone) commit(file string) string {
+	c.t.Helper()
+	if err := os.WriteFile(filepath.Join(c.work, file), []byte(file), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	c.run("add", "-A")
+	c.run("commit", "-q", "-m", file)
+	return c.run("rev-parse", "HEAD")
+}
+
+// squashed makes a commit on main of what the branch has, and returns it.
+func (c *clone) squashed() string {
+	c.run("checkout", "-q", "main")
+	c.commit("other")
+	c.run("merge", "-q", "--squash", "one")
+	c.run("commit", "-q", "-m", "one, squashed")
+	return c.run("rev-parse", "HEAD")
+}
+
+// adapter is the service's view of the fake's repository.
+func (c *clone) adapter(change ...func(*hostsgithub.Server, *hostsgithub.Options)) *hostsgithub.Repository {
+	s := &hostsgithub.Server{URL: c.URL, Secret: func(context.Context) ([]byte, error) { return []byte(c.Token(bot)), nil }}
+	if c.app {
+		s.App = clientID
+	}
+	o := hostsgithub.Options{Owner: owner, Name: name, Branch: "main", Queue: "main", Label: "landfall", Merges: true}
+	for _, f := range change {
+		f(s, &o)
+	}
+	r, err := s.New(o)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return r
+}
+
+// TestTheFakeMergesAsGitHubDoes: by the head that is recorded when the base is pushed.
+func TestTheFakeMergesAsGitHubDoes(t *testing.T) {
+	for name, test := range map[string]struct {
+		push         func(*clone)
+		open, merged bool
+	}{
+		"a merge commit": {func(c *clone) {
+			c.run("checkout", "-q", "main")
+			c.run("merge", "-q", "--no-ff", "one")
+			c.run("push", "-q", c.Remote(bot), "main")
+		}, false, true},
+		"fast-forward": {func(c *clone) { c.run("push", "-q", c.Remote(bot), "one:main") }, false, true},
+		"squashed": {func(c *clone) {
+			c.squashed()
+			c.run("push", "-q", c.Remote(bot), "main")
+		}, true, false},
+		"squashed, the head moved before": {func(c *clone) {
+			commit := c.squashed()
+			c.run("push", "-q", "-f", c.Remote(bot), commit+":one")
+			c.run("push", "-q", c.Remote(bot), "main")
+		}, false, true},
+		"squashed, the head moved in the same push": {func(c *clone) {
+			commit := c.squashed()
+			c.run("push", "-q", "-f", "--atomic", c.Remote(bot), "main", commit+":one")
+		}, false, false},
+		"squashed, the head moved after": {func(c *clone) {
+			commit := c.squashed()
+			c.run("push", "-q", c.Remote(bot), "main")
+			c.run("push", "-q", "-f", c.Remote(bot), commit+":one")
+		}, false, false},
+		"the branch is deleted": {func(c *clone) { c.run("push", "-q", c.Remote("ada"), ":one") }, false, false},
+		"more is pushed": {func(c *clone) {
+			c.commit("more")
+			c.run("push", "-q", c.Remote("ada"), "one")
+		}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClone(t, true)
+			test.push(c)
+			if p := c.Pull(c.number); p.Open != test.open || p.Merged != test.merged {
+				t.Errorf("it is %+v", p)
+			}
+		})
+	}
+}
+
+func TestTheFakeLetsNobodyPushPastItsRules(t *testing.T) {
+	c := newClone(t, true)
+	c.Protect(0)
+	c.run("checkout", "-q", "main")
+	c.commit("past")
+	if out, err := c.try("push", "-q", c.Remote("ada"), "main"); err == nil || !strings.Contains(out, "GH013") {
+		t.Errorf("ada pushes: %v %s", err, out)
+	}
+	if out, err := c.try("push", "-q", "-f", c.Remote("ada"), "main:refs/pull/1/head"); err == nil || !strings.Contains(out, "hidden ref") {
+		t.Errorf("ada moves the head: %v %s", err, out)
+	}
+	if out, err := c.try("push", "-q", c.Remote(""), "main:x"); err == nil {
+		t.Errorf("nobody pushes: %s", out)
+	}
+	c.run("push", "-q", c.Remote(bot), "main")
+}
+
+// TestTheStatusIsOneCheckRun that is brought up to date, and another one once it was completed.
+func TestTheStatusIsOneCheckRun(t *testing.T) {
+	for _, app := range []bool{true, false} {
+		c := newClone(t, app)
+		r := c.adapter()
+		see := func() hosts.Status {
+			p, err := r.Look(t.Context(), int64(c.number), 0, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p.Status
+		}
+		if got := see(); got != (hosts.Status{}) {
+			t.Errorf("before all it is %+v", got)
+		}
+		p, _ := r.Look(t.Context(), int64(c.number), 0, "")
+		for i, s := range []hosts.Status{
+			{State: hosts.StatusPending, Text: "1st in the queue"}, {State: hosts.StatusPending, Text: "2nd in the queue", URL: "https://landfall.example.com/x"},
+			{State: hosts.StatusFailure, Text: "Rejected"}, {State: hosts.StatusPending, Text: "In the queue"}, {State: hosts.StatusError, Text: "Cancelled"},
+			{State: hosts.StatusSuccess, Text: "Landed"},
+		} {
+			if i%2 == 1 {
+				r = c.adapter() // an owner that has seen nothing
+			}
+			if err := r.SetStatus(t.Context(), p.Head, s); err != nil {
+				t.Fatal(err)
+			}
+			if got := see(); got != s {
+				t.Errorf("it is %+v, want %+v", got, s)
+			}
+		}
+		if app && len(c.runs) != 2 {
+			t.Errorf("there are %d check runs", len(c.runs))
+		}
+	}
+}
+
+func TestTheCommentIsFoundAgain(t *testing.T) {
+	c := newClone(t, true)
+	for i := range 150 {
+		c.Comment("ada", c.number, fmt.Sprint("comment ", i))
+	}
+	c.Comment("ada", c.number, "not ours: "+hosts.Marker("main"))
+	id, err := c.adapter().SetComment(t.Context(), int64(c.number), 0, "one\n"+hosts.Marker("main"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := c.adapter().SetComment(t.Context(), int64(c.number), 0, "two\n"+hosts.Marker("main"))
+	if err != nil || again != id {
+		t.Errorf("%d is not %d: %v", again, id, err)
+	}
+	if all := c.Comments(c.number); len(all) != 1 || !strings.HasPrefix(all[0], "two") {
+		t.Errorf("comments are %q", all)
+	}
+	// One that somebody deleted is made again.
+	c.mu.Lock()
+	c.comments[c.number] = nil
+	c.mu.Unlock()
+	if again, err = c.adapter().SetComment(t.Context(), int64(c.number), id, "three\n"+hosts.Marker("main")); err != nil || again == id || len(c.Comments(c.number)) != 1 {
+		t.Errorf("%d after %d: %v", again, id, err)
+	}
+}
+
+// TestWhatCannotBeShownAsMergedIsClosed, with a label; what GitHub will see by itself is left to it.
+func TestWhatCannotBeShownAsMergedIsClosed(t *testing.T) {
+	c := newClone(t, true)
+	commit := c.squashed()
+	c.run("push", "-q", c.Remote(bot), "main")
+	if err := c.adapter().MarkMerged(t.Context(), int64(c.number), commit); err != nil {
+		t.Fatal(err)
+	}
+	p := c.pulls[c.number]
+	if p.GetState() != "closed" || len(p.Labels) != 1 || p.Labels[0].Name != "landed" {
+		t.Errorf("it is %s with %v", p.GetState(), p.Labels)
+	}
+	c = newClone(t, true)
+	c.breaks = "merged" // GitHub has not come to it yet
+	c.run("push", "-q", c.Remote(bot), "one:main")
+	if err := c.adapter().MarkMerged(t.Context(), int64(c.number), c.run("rev-parse", "one")); err != nil {
+		t.Fatal(err)
+	}
+	if p := c.pulls[c.number]; p.GetState() != "open" || len(p.Labels) > 0 {
+		t.Errorf("it is %s with %v", p.GetState(), p.Labels)
+	}
+}
+
+// TestWithinGitHubsLimitsWhatEndsIsSaidFirst: of sixty changes whose places change all the time, nothing is beyond the limits, and all that
+// ends is said while places wait.
+func TestWithinGitHubsLimitsWhatEndsIsSaidFirst(t *testing.T) {
+	c := newClone(t, true)
+	r := c.adapter()
+	commits := []string{}
+	for i := range 30 {
+		commits = append(commits, fmt.Sprintf("%040x", i+1))
+	}
+	later := 0
+	for round := range 4 {
+		for _, commit := range commits {
+			err := r.SetStatus(t.Context(), commit, hosts.Status{State: hosts.StatusPending, Text: fmt.Sprint("place ", round)})
+			if wait := (*hosts.Later)(nil); errors.As(err, &wait) {
+				if later++; time.Until(wait.Until) > time.Minute {
+					t.Errorf("it waits until %v", wait.Until)
+				}
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, commit := range commits {
+		if err := r.SetStatus(t.Context(), commit, hosts.Status{State: hosts.StatusSuccess, Text: "Landed"}); err != nil {
+			t.Errorf("what landed: %v", err)
+		}
+	}
+	if later != 4*30-38 {
+		t.Errorf("%d of 120 wait", later)
+	}
+	for _, commit := range commits {
+		if said := c.Statuses(commit); len(said) == 0 || said[0].Text != "Landed" {
+			t.Errorf("of %s it says %+v", commit, said)
+		}
+	}
+}
+
+// TestALimitThatIsReachedAnywayIsKept: others write in the name of the account too.
+func TestALimitThatIsReachedAnywayIsKept(t *testing.T) {
+	c := newClone(t, false)
+	c.perMin = 3
+	r := c.adapter()
+	var wait *hosts.Later
+	for i := range 10 {
+		if _, err := r.SetComment(t.Context(), int64(c.number), 0, fmt.Sprint(i, hosts.Marker("main"))); err != nil && !errors.As(err, &wait) {
+			t.Fatal(err)
+		}
+	}
+	if wait == nil || time.Until(wait.Until) < 50*time.Second || c.refused != 1 {
+		t.Errorf("after %d refusals it waits for %+v", c.refused, wait)
+	}
+	c.refused = 0
+}
+
+// TestTheSuiteFindsWhatAHostDoesWrong: on a fake that breaks a rule it fails.
+func TestTheSuiteFindsWhatAHostDoesWrong(t *testing.T) {
+	for rule, claim := range map[string]struct{ test, says string }{
+		"merged":    {"a pull request is landed by its label", "is merged"},
+		"comments":  {"a pull request is landed by its label", "the comment says that it landed"},
+		"checks":    {"a pull request is landed by its label", "the status is failure"},
+		"signature": {"a webhook is enough", "it is admitted"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			c := exec.Command(os.Args[0], "-test.run", "^TestAnAppOfGitHubIsAHost$/^"+strings.ReplaceAll(claim.test, " ", "_")+"$")
+			c.Env = append(os.Environ(), "LANDFALL_TEST_GITHUB_BREAKS="+rule, "LANDFALL_TEST_GITHUB_BINARY="+binary())
+			out, err := c.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "never: ") || !strings.Contains(string(out), claim.says) {
+				t.Errorf("it ends with %v and says\n%s", err, out)
+			}
+		})
+	}
+}
+
+// TestEachFaultAtGitHubIsFound takes away what the App or the account needs.
+func TestEachFaultAtGitHubIsFound(t *testing.T) {
+	c := newClone(t, true)
+	expect := func(when string, found hosts.Examined, want ...string) {
+		t.Helper()
+		var got []string
+		for _, p := range found.Problems {
+			if got = append(got, p.Code); p.Message == "" || p.Advice == "" {
+				t.Errorf("%s it finds %+v", when, p)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s it finds %v, want %v: %+v", when, got, want, found.Problems)
+		}
+	}
+	examine := func(change ...func(*hostsgithub.Server, *hostsgithub.Options)) hosts.Examined {
+		return c.adapter(change...).Examine(t.Context(), "/v1/hosts/forge")
+	}
+	expect("with another key", examine(func(s *hostsgithub.Server, _ *hostsgithub.Options) {
+		s.Secret = func(context.Context) ([]byte, error) { return []byte("ghp_x"), nil }
+	}), "host_token_refused")
+	expect("with another App", examine(func(s *hostsgithub.Server, _ *hostsgithub.Options) { s.App = "Iv1.other" }), "host_token_refused")
+	expect("where nobody listens", examine(func(s *hostsgithub.Server, _ *hostsgithub.Options) { s.URL = "http://127.0.0.1:1" }), "host_unreachable")
+	expect("of another repository", examine(func(_ *hostsgithub.Server, o *hostsgithub.Options) { o.Name = "other" }), "host_repository_missing")
+	expect("of another branch, label and strategy, before there is a webhook", examine(func(_ *hostsgithub.Server, o *hostsgithub.Options) {
+		o.Branch, o.Label, o.Merges = "trunk", "land", false
+	}), "host_merges_unmarked", "branch_missing", "host_label_missing", "host_webhook_missing")
+	expect("without rules", examine(), "host_branch_open", "host_webhook_missing")
+	c.Protect(1, "ci")
+	c.AddWebhook("http://127.0.0.1:1/v1/hosts/forge", "s")
+	found := examine()
+	expect("where all is well", found)
+	if found.Try == nil || found.Webhook != "http://127.0.0.1:1/v1/hosts/forge" {
+		t.Errorf("the webhook is %q, and can be tried: %v", found.Webhook, found.Try != nil)
+	}
+	if err := found.Try(t.Context()); err != nil || len(c.deliveries) != 2 || !c.deliveries[1].GetRedelivery() {
+		t.Errorf("it is tried: %v, %v", err, c.deliveries)
+	}
+	c.hook.Events, c.hook.Config.ContentType = []string{"pull_request", "status", "push"}, new("form")
+	expect("with a webhook that tells little", examine(), "host_webhook_incomplete", "host_webhook_incomplete")
+	c.hook.Events, c.hook.Config.ContentType = hostsgithub.Events, new("json")
+	c.permissions["checks"] = "read"
+	delete(c.permissions, "administration")
+	expect("with fewer permissions", examine(), "host_permission_missing")
+	c.permissions["checks"], c.permissions["administration"] = "write", "write"
+	c.bypass = append(c.bypass, &github.BypassActor{ActorType: new(github.BypassActorTypeOrganizationAdmin), BypassMode: new(github.BypassModeAlways)})
+	expect("where administrators may push", examine(), "host_branch_open")
+	c.bypass = []*github.BypassActor{}
+	expect("where nobody may push", examine(), "push_refused")
+	c.rule("merge_queue", github.MergeQueueRuleParameters{})
+	expect("with GitHub's own queue", examine(), "host_queue_other", "push_refused")
+	c.permissions = nil
+	expect("where the App is not installed", examine(), "host_repository_missing")
+
+	c = newClone(t, false)
+	c.Protect(0)
+	expect("of an account, without a webhook", examine(), "host_webhook_missing")
+	c.AddWebhook("http://127.0.0.1:1/v1/hosts/forge", "s")
+	if found := examine(); len(found.Problems) > 0 || found.Try == nil || found.Try(t.Context()) != nil {
+		t.Errorf("of an account it finds %+v", found)
+	}
+	expect("of an account that may only read", examine(func(s *hostsgithub.Server, _ *hostsgithub.Options) {
+		s.Secret = func(context.Context) ([]byte, error) { return []byte(c.Token("eve")), nil }
+	}), "host_permission_missing")
+}
+
+// TestTheManifestAsksForWhatTheServiceNeeds, and for nothing else.
+func TestTheManifestAsksForWhatTheServiceNeeds(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/github/app.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m struct {
+		Permissions map[string]string `json:"default_permissions"`
+		Events      []string          `json:"default_events"`
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(m.Permissions, hostsgithub.Permissions) || !slices.Equal(m.Events, hostsgithub.Events) {
+		t.Errorf("it has %v and %v", m.Permissions, m.Events)
+	}
+}
+
+// TestWhatTheBranchAsksForIsMissing, as GitHub sees it: approvals of those who may write, until they are dismissed, and checks.
+func TestWhatTheBranchAsksForIsMissing(t *testing.T) {
+	c := newClone(t, true)
+	c.Protect(1, "ci")
+	missing := func(want ...string) {
+		t.Helper()
+		p, err := c.adapter().Look(t.Context(), int64(c.number), 0, "")
+		if err != nil || !slices.Equal(p.Missing, want) {
+			t.Errorf("missing are %q, want %q: %v", p.Missing, want, err)
+		}
+	}
+	c.SetDraft("ada", c.number, true)
+	missing("it is a draft", "1 of 1 approvals", "the check ci, which has not run")
+	c.SetDraft("ada", c.number, false)
+	c.Approve("eve", c.number)
+	missing("1 of 1 approvals", "the check ci, which has not run")
+	c.Approve("bob", c.number)
+	missing("the check ci, which has not run")
+	c.Check("", c.run("rev-parse", "one"), "ci")
+	missing()
+	c.Dismiss(c.number)
+	missing("1 of 1 approvals")
+	c.review("bob", c.number, "CHANGES_REQUESTED")
+	missing("1 of 1 approvals", "changes that bob asks for")
+}
