@@ -305,6 +305,7 @@ func TestALimitThatIsReachedAnywayIsKept(t *testing.T) {
 
 // TestTheSuiteFindsWhatAHostDoesWrong: on a fake that breaks a rule it fails.
 func TestTheSuiteFindsWhatAHostDoesWrong(t *testing.T) {
+	slow(t)
 	for rule, claim := range map[string]struct{ test, says string }{
 		"merged":    {"a pull request is landed by its label", "is merged"},
 		"comments":  {"a pull request is landed by its label", "the comment says that it landed"},

@@ -46,6 +46,14 @@ func server(app bool) hosttest.Server {
 	return s
 }
 
-func TestAnAppOfGitHubIsAHost(t *testing.T) { hosttest.Run(t, server(true)) }
+func TestAnAppOfGitHubIsAHost(t *testing.T) { slow(t); hosttest.Run(t, server(true)) }
 
-func TestAnAccountOfGitHubIsAHost(t *testing.T) { hosttest.Run(t, server(false)) }
+func TestAnAccountOfGitHubIsAHost(t *testing.T) { slow(t); hosttest.Run(t, server(false)) }
+
+// slow skips what waits for minutes, but in make test-all.
+func slow(t *testing.T) {
+	t.Helper()
+	if os.Getenv("LANDFALL_TEST_SLOW") == "" {
+		t.Skip("LANDFALL_TEST_SLOW is not set: the suite of code hosts takes minutes")
+	}
+}
