@@ -200,3 +200,28 @@ func TestUndeclaredInputsAndTheEnvironmentCount(t *testing.T) {
 		}
 	}
 }
+
+// A test that leaves its package's folder by parent() depends on what it names, and where that is not known on the whole repository.
+func TestWhatATestReadsByParentIsPartOfIt(t *testing.T) {
+	const here = `env!("CARGO_MANIFEST_DIR")`
+	for code, want := range map[string][2]bool{ // edits of data/x and of other/y
+		`read(Path::new(` + here + `).parent().unwrap().join("data").join("x"))`:    {true, false},
+		`read_dir(Path::new(` + here + `).parent().unwrap().join(name))`:            {true, true},
+		`let at = PathBuf::from(` + here + `); read_dir(at.parent().unwrap())`:      {true, true},
+		`let mut at = std::env::current_dir().unwrap(); at.pop(); at.push(name)`:    {true, true},
+		`read_dir(std::env::current_dir().unwrap().join("..").join(name))`:          {true, true},
+		`for at in Path::new(file!()).ancestors() { at.join(name) }`:                {true, true},
+		`let at = std::env::var("CARGO_MANIFEST_DIR")?; Path::new(&at).ancestors()`: {true, true},
+		`let out = PathBuf::from(name); create_dir_all(out.parent().unwrap())`:      {false, false},
+	} {
+		tree := memoryTree{
+			"a/Cargo.toml": "[package]\nname = \"a\"\nversion = \"1.0.0\"\n", "a/src/lib.rs": "\n", "a/tests/t.rs": "#[test]\nfn t() { " + code + "; }\n",
+			"data/x": "1\n", "other/y": "1\n",
+		}
+		for i, file := range []string{"data/x", "other/y"} {
+			if got := strings.Contains(delta(t, Options{}, tree, tree.with(memoryTree{file: "2\n"})), "a [test]"); got != want[i] {
+				t.Errorf("%s: an edit of %s affects it: %v, want %v", code, file, got, want[i])
+			}
+		}
+	}
+}

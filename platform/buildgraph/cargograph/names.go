@@ -99,6 +99,9 @@ func (r *reach) follow(file string, facts *sourceFacts, built, run bool) {
 		if facts.manifestDir {
 			r.up(facts.runUp)
 		}
+		if facts.above {
+			r.edge(r.node, r.wholeNode(""))
+		}
 		if facts.below && r.crate.nests {
 			r.path(r.crate.path, ".", false)
 		}

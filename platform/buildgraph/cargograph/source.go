@@ -17,7 +17,7 @@ type sourceFacts struct {
 	builtUp, runUp []string
 	// modules are the files of modules, a/b for "mod a { mod b; }"; paths are those that attributes give them.
 	modules, paths []string
-	// manifestDir: the package's folder is asked for by CARGO_MANIFEST_DIR. otherDir: some variable is asked for when the
+	// manifestDir: the package's folder is asked for, by CARGO_MANIFEST_DIR or as the working folder. otherDir: some variable is asked for when the
 	// file is compiled that can hold another folder.
 	manifestDir, otherDir bool
 	// words are those of all texts, if one of them is a flag of cargo that a package or a program follows; all: a flag for all
@@ -26,6 +26,8 @@ type sourceFacts struct {
 	all   bool
 	// below: what is read can be anything below the package's folder.
 	below bool
+	// above: what is read can be anything above the package's folder.
+	above bool
 	// manifests: the file goes through folders, and names Cargo.toml in them, or it starts cargo.
 	manifests bool
 }
@@ -76,6 +78,11 @@ type reader struct {
 	// selects: a flag of cargo that a package or a program follows was there; walks: a function that reads folders; folder: the
 	// working folder, or a pattern that begins there.
 	selects, walks, folder bool
+	// named is the variable that a statement makes, held those that hold a place: the package's or the working folder, the file; place: the
+	// statement has one.
+	named string
+	held  map[string]bool
+	place bool
 	// runs: a program is started; dot: a text is the working folder; through: one is a program that goes through it by itself; cargo: one
 	// is cargo.
 	runs, dot, through, cargo bool
@@ -262,6 +269,7 @@ func (r *reader) literal(text string) {
 	r.cargo = r.cargo || text == "cargo" || text == "CARGO"
 	if text == "CARGO_MANIFEST_DIR" {
 		r.facts.manifestDir, r.inFolder = true, true
+		r.holds(text)
 		return
 	}
 	if before := r.last[1]; r.last[0] == "(" && before == "!" && (r.last[2] == "env" || r.last[2] == "option_env") {
@@ -372,10 +380,38 @@ var folderReaders = map[string]bool{"read_dir": true, "WalkDir": true, "WalkBuil
 // walkers are programs that go through the working folder if they are not told where.
 var walkers = map[string]bool{"git": true, "grep": true, "rg": true, "find": true, "rustfmt": true, "tree": true}
 
+// holds follows places from one statement to the next, and reports whether a token leads up from one.
+func (r *reader) holds(token string) bool {
+	switch {
+	case token == ";":
+		r.place, r.named = false, ""
+	case r.last[0] == "let" || r.last[0] == "mut" || r.last[0] == "const" || r.last[0] == "static":
+		r.named = token
+	}
+	r.place = r.place || token == "current_dir" || token == "file" || token == "CARGO_MANIFEST_DIR" || r.held[token]
+	if r.place && r.named != "" {
+		if r.held == nil {
+			r.held = map[string]bool{}
+		}
+		r.held[r.named] = true
+	}
+	return r.place && (token == "parent" || token == "ancestors" || token == "pop") && r.last[0] == "."
+}
+
 func (r *reader) token(token string) {
+	if r.holds(token) {
+		if token == "parent" && (r.inFolder || r.dots != "") {
+			r.dots, r.inFolder = path.Join(r.dots, ".."), false
+			r.last = [3]string{token, r.last[0], r.last[1]}
+			return
+		}
+		r.facts.above = true
+	}
 	r.runs = r.runs || token == "Command" || token == "cmd"
 	r.walks = r.walks || folderReaders[token]
-	r.folder = r.folder || token == "current_dir"
+	if token == "current_dir" {
+		r.folder, r.facts.manifestDir = true, true // Cargo runs tests there.
+	}
 	if r.inFolder && token != `"` && token != "expect" && !joiners[token] && !strings.Contains(")(.,&[]!?:", token) {
 		r.facts.below, r.inFolder = true, false
 	}

@@ -15,20 +15,28 @@ func TestTextsOfRustAreFoundWhereTheyStand(t *testing.T) {
 		`fn f<'a>(x: &'a str, c: char) { if c == '"' || c == '\'' { g("x") } }`: "run x",
 		`// include_str!("a.txt")
 		/* "b" /* "c" */ "d" */ f("e")`: "run e",
-		`/// let x = open("../doc.txt");`:                                       "run ../doc.txt",
-		`include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../gen", "/x.rs"));`:    "built /../gen, built /x.rs, manifestDir",
-		`include!(concat!(env!("CARGO_MANIFEST_DIR"), "/..", "/x.rs"));`:        "built ../x.rs, built /x.rs, manifestDir",
-		`Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join("..").join("x")`: "run ../../x, run x, manifestDir",
-		`Path::new(env!("CARGO_MANIFEST_DIR")).join("..");`:                     "runUp .., manifestDir",
-		`include_str!(concat!(env!("ROOT"), "data/x"))`:                         "built data/x, otherDir",
-		`include!(concat!(env!("OUT_DIR"), "/x.rs"));`:                          "built /x.rs",
-		`#[path = "../x.rs"] mod x;`:                                            "built ../x.rs, module x, path ../x.rs",
-		`mod a { pub mod b { #[path = "c.rs"] mod d; } mod e; } mod r#f;`:       "built c.rs, module a/b/d, module a/e, module f, path a/b/c.rs",
-		`assert_eq!(include_str!("../a"), format!("../b"));`:                    "built ../a, run ../b",
-		`println!("cargo:rerun-if-changed=../x");`:                              "run cargo:rerun-if-changed=../x",
-		`lazy! { static X: &str = read("../x"); }`:                              "built ../x",
-		`let x = r"unterminated`:                                                "run unterminated",
-		`let x = "\`:                                                            `run \`,
+		`/// let x = open("../doc.txt");`:                                                                      "run ../doc.txt",
+		`include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../gen", "/x.rs"));`:                                   "built /../gen, built /x.rs, manifestDir",
+		`include!(concat!(env!("CARGO_MANIFEST_DIR"), "/..", "/x.rs"));`:                                       "built ../x.rs, built /x.rs, manifestDir",
+		`Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join("..").join("x")`:                                "run ../../x, run x, manifestDir",
+		`Path::new(env!("CARGO_MANIFEST_DIR")).join("..");`:                                                    "runUp .., manifestDir",
+		`Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("x")`:                                    "run ../x, run x, manifestDir",
+		`PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap()).parent().unwrap().parent().unwrap().join("x")`: "run ../../x, run x, manifestDir",
+		`let up = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();`:                                    "runUp .., manifestDir",
+		`let here = env!("CARGO_MANIFEST_DIR"); let up = Path::new(here).parent();`:                            "manifestDir, above",
+		`let here = env::current_dir()?; let mut at = here.clone(); at.pop(); at.read_dir()`:                   "manifestDir, above",
+		`read_dir(env::current_dir()?.join("..").join(name))`:                                                  "runUp .., manifestDir",
+		`for up in Path::new(file!()).ancestors() {}`:                                                          "above",
+		`let out = PathBuf::from(x); create_dir_all(out.parent());`:                                            "",
+		`include_str!(concat!(env!("ROOT"), "data/x"))`:                                                        "built data/x, otherDir",
+		`include!(concat!(env!("OUT_DIR"), "/x.rs"));`:                                                         "built /x.rs",
+		`#[path = "../x.rs"] mod x;`:                                                                           "built ../x.rs, module x, path ../x.rs",
+		`mod a { pub mod b { #[path = "c.rs"] mod d; } mod e; } mod r#f;`:                                      "built c.rs, module a/b/d, module a/e, module f, path a/b/c.rs",
+		`assert_eq!(include_str!("../a"), format!("../b"));`:                                                   "built ../a, run ../b",
+		`println!("cargo:rerun-if-changed=../x");`:                                                             "run cargo:rerun-if-changed=../x",
+		`lazy! { static X: &str = read("../x"); }`:                                                             "built ../x",
+		`let x = r"unterminated`:                                                                               "run unterminated",
+		`let x = "\`:                                                                                           `run \`,
 	} {
 		f := readSource([]byte(source))
 		got := ""
@@ -45,6 +53,9 @@ func TestTextsOfRustAreFoundWhereTheyStand(t *testing.T) {
 		add("path", f.paths)
 		if f.manifestDir {
 			got += ", manifestDir"
+		}
+		if f.above {
+			got += ", above"
 		}
 		if f.otherDir {
 			got += ", otherDir"

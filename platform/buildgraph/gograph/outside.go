@@ -132,13 +132,38 @@ func (r *pathReader) read(decl ast.Decl) scope {
 			r.call(&s, n, stack, name)
 		case *ast.BinaryExpr:
 			r.sum(n, stack)
+		case *ast.SliceExpr:
+			if n.High != nil && r.isPlace(n.X) {
+				r.outside = append(r.outside, wholeRepository)
+			}
 		case *ast.BasicLit:
 			r.literal(&s, n, stack)
 		}
 		return true
 	})
+	if s.caller || s.getwd {
+		r.places[name] = true // It may return what it was told.
+	}
 	r.climb(s)
 	return s
+}
+
+// keepPlace are functions of strings that cut nothing off the end of a place.
+var keepPlace = map[string]bool{
+	"Contains": true, "ContainsAny": true, "Count": true, "Compare": true, "EqualFold": true, "HasPrefix": true, "HasSuffix": true, "Index": true, "IndexByte": true,
+	"LastIndex": true, "LastIndexByte": true, "TrimPrefix": true, "CutPrefix": true, "TrimSpace": true, "ToLower": true, "ToUpper": true, "NewReader": true,
+}
+
+// cutsPlace reports whether a call may return a folder above a place, by what is not understood.
+func (r *pathReader) cutsPlace(call *ast.CallExpr, name string) bool {
+	of, function, _ := strings.Cut(name, ".")
+	switch {
+	case len(call.Args) == 0:
+		return false
+	case of == "strings", of == "filepath" && function == "Split", of == "path" && function == "Split":
+		return !keepPlace[function] && r.isPlace(call.Args[0])
+	}
+	return (strings.HasPrefix(function, "Find") || strings.HasPrefix(function, "ReplaceAll")) && slices.ContainsFunc(call.Args, r.isPlace)
 }
 
 // climb adds the paths to which the calls of Dir of a declaration lead.
@@ -188,6 +213,8 @@ func (r *pathReader) isPlace(e ast.Expr) (is bool) {
 			switch name := calledName(n); {
 			case name == "os.Getwd" || name == "runtime.Caller":
 				is = true
+			case name == "runtime.FuncForPC":
+				return false // a function's name
 			case isJoin(name):
 				return false // Dir leads back, and what leads up besides is a text
 			}
@@ -236,10 +263,21 @@ func (r *pathReader) readProgram(args []ast.Expr) {
 	case len(words) == 0:
 	case walkers[path.Base(words[0])]:
 		r.outside = append(r.outside, wholeFolder)
-	case words[0] == "go" && len(words) > 1 && (words[1] == "work" || words[1] == "mod" || words[1] == "list" && slices.Contains(words, "-m")):
+	case words[0] == "go" && len(words) > 1 && (words[1] == "work" || words[1] == "mod" || words[1] == "list" && slices.Contains(words, "-m") || slices.Contains(words, "all")):
 		// It reads the go.mod files of all modules that a workspace uses.
 		r.outside = append(r.outside, wholeRepository)
+	case words[0] == "go" && slices.Contains(words, "..."):
+		r.outside = append(r.outside, wholeRepository)
 	}
+}
+
+// asksForRoot reports whether a word of a command has it say where the module or the repository begins, or what is in that.
+func asksForRoot(word string) bool {
+	switch word {
+	case "GOMOD", "GOWORK", "--show-toplevel", "--show-cdup", "ls-files":
+		return true
+	}
+	return false
 }
 
 // takesFolder reports whether a function may go through a folder that is its first argument.
@@ -261,6 +299,9 @@ func (r *pathReader) call(s *scope, call *ast.CallExpr, stack []ast.Node, functi
 		if text, ok := textOf(call.Args[0]); ok && (text == "." || text == "./") {
 			r.addBelow("./", true)
 		}
+	}
+	if r.cutsPlace(call, calledName(call)) {
+		r.outside = append(r.outside, wholeRepository)
 	}
 	switch name := calledName(call); {
 	case name == "exec.Command" || name == "exec.CommandContext":
@@ -393,6 +434,9 @@ func (r *pathReader) literal(s *scope, n *ast.BasicLit, stack []ast.Node) {
 		return
 	}
 	compared := isCompared(stack)
+	if r.forTests && !compared && slices.ContainsFunc(strings.Fields(text), asksForRoot) {
+		r.outside = append(r.outside, wholeRepository)
+	}
 	if !compared && (text == "." || text == "./") {
 		call, is := stack[len(stack)-1].(*ast.CallExpr)
 		r.folder, r.dot = true, r.dot || !is || takesFolder(call)

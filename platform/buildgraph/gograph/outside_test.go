@@ -108,3 +108,23 @@ func TestATestThatComesToNameAPathConflictsWithItsEdit(t *testing.T) {
 		}
 	}
 }
+
+// A test that begins at its own place, and goes on in a way that the reader does not understand, depends on the whole repository.
+func TestWhatIsCutFromAPlaceIsTheWholeRepository(t *testing.T) {
+	const own = "wd, _ := os.Getwd(); _, file, _, _ := runtime.Caller(0); pc, _, _, _ := runtime.Caller(1); _ = re; "
+	for code, want := range map[string]bool{
+		`exec.Command("go", "env", "GOMOD")`: true, `run(t, "go", "env", "GOWORK")`: true, `sh("git rev-parse --show-toplevel")`: true, `run("git", "ls-files")`: true,
+		`exec.Command("go", "list", "all")`: true, `exec.Command("go", "vet", "...")`: true,
+		own + `read(strings.Split(wd, "/t")[0])`: true, own + `read(strings.SplitN(file, "/t/", 2)[0])`: true, own + `root, _, _ := strings.Cut(wd, "/t")`: true,
+		own + `read(strings.TrimSuffix(wd, "/t"))`: true, own + `read(wd[:strings.LastIndex(wd, "/")])`: true, own + `read(re.FindString(wd))`: true,
+		own + `dir, _ := filepath.Split(wd)`: true, own + `s := filepath.ToSlash(wd); read(s[:len(s)-2])`: true,
+		own + `read(filepath.Join(wd, "x.txt"))`: false, own + `log(file[strings.LastIndex(file, "/")+1:])`: false, own + `strings.HasSuffix(wd, "t")`: false,
+		own + `strings.Split(runtime.FuncForPC(pc).Name(), ".")`: false, own + `strings.ReplaceAll(out, wd, "")`: false, `env("GOWORK=off")`: false,
+	} {
+		tree := outside.with(memoryTree{"t/t_test.go": "package t\n\nfunc TestAll(t *testing.T) {\n\t" + code + "\n}\n"})
+		before, after := hashOf(t, load(t, tree), "m/t [test]"), hashOf(t, load(t, tree.with(memoryTree{"other/other.go": "package other\n\n"})), "m/t [test]")
+		if (before != after) != want {
+			t.Errorf("%s: another package affects it: %v, want %v", code, before != after, want)
+		}
+	}
+}
