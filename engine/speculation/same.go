@@ -69,7 +69,7 @@ func sameReason(a, b *eventsv1.Reason) bool {
 }
 
 func sameProof(a, b *eventsv1.Proof) bool {
-	return sameVersion(a.Version, b.Version) && a.Build == b.Build && a.Attempt == b.Attempt && a.Quarantined == b.Quarantined && a.Step == b.Step
+	return sameVersion(a.Version, b.Version) && a.Build == b.Build && a.Attempt == b.Attempt && a.Tests == b.Tests && a.Untested == b.Untested && a.Quarantined == b.Quarantined && a.Step == b.Step
 }
 
 func sameLandingCommit(a, b *eventsv1.LandingCommit) bool {
