@@ -17,7 +17,7 @@ type factKey struct {
 
 // segmentHeader changes whenever facts or their form do: segments with another
 // one are of no use and are removed.
-const segmentHeader = "landfall go facts 7\n"
+const segmentHeader = "landfall go facts 8\n"
 
 var errSegment = errors.New("the segment is cut short or altered")
 

@@ -46,6 +46,8 @@ type pathReader struct {
 	summed map[ast.Node]bool
 	// places holds the names of variables that are made from the working folder or from where the file is.
 	places map[string]bool
+	// files is set if the file imports what reads files or makes paths.
+	files bool
 	// callerInVariables is set if a variable of the package holds where the file is.
 	callerInVariables bool
 }
@@ -69,6 +71,9 @@ func outsidePaths(content []byte, forTests bool) (outside, beside []string) {
 		return nil, nil
 	}
 	r := pathReader{forTests: forTests, climbs: climbs, joined: map[ast.Node]bool{}, begun: map[ast.Node]bool{}, summed: map[ast.Node]bool{}, places: map[string]bool{}}
+	for _, imported := range file.Imports {
+		r.files = r.files || slices.Contains([]string{`"os"`, `"io/ioutil"`, `"path"`, `"path/filepath"`}, imported.Path.Value)
+	}
 	asked := false
 	for _, decl := range file.Decls {
 		if isVariables(decl) {
@@ -103,6 +108,7 @@ func isVariables(decl ast.Decl) bool { _, is := decl.(*ast.GenDecl); return is }
 
 // scope is what one declaration does with places.
 type scope struct {
+	cuts          bool   // it makes a folder of a place by what is not understood
 	caller, getwd bool   // it asks where the file is, and for the working folder
 	ups           int    // calls of Dir
 	loops         bool   // one of them is in a loop, or in a call of the function itself
@@ -112,9 +118,9 @@ type scope struct {
 // read reads one declaration.
 func (r *pathReader) read(decl ast.Decl) scope {
 	var s scope
-	name := ""
+	name, keeps := "", false
 	if f, is := decl.(*ast.FuncDecl); is {
-		name = f.Name.Name
+		name, keeps = f.Name.Name, f.Type.Results == nil
 	}
 	ast.PreorderStack(decl, nil, func(n ast.Node, stack []ast.Node) bool {
 		switch n := n.(type) {
@@ -129,13 +135,12 @@ func (r *pathReader) read(decl ast.Decl) scope {
 			}
 			r.assign(names, n.Values)
 		case *ast.CallExpr:
+			s.cuts = s.cuts || r.cutsPlace(n, calledName(n))
 			r.call(&s, n, stack, name)
 		case *ast.BinaryExpr:
 			r.sum(n, stack)
 		case *ast.SliceExpr:
-			if n.High != nil && r.isPlace(n.X) {
-				r.outside = append(r.outside, wholeRepository)
-			}
+			s.cuts = s.cuts || n.High != nil && r.isPlace(n.X)
 		case *ast.BasicLit:
 			r.literal(&s, n, stack)
 		}
@@ -143,6 +148,10 @@ func (r *pathReader) read(decl ast.Decl) scope {
 	})
 	if s.caller || s.getwd {
 		r.places[name] = true // It may return what it was told.
+	}
+	// A logger shortens where its caller is, and reads nothing there.
+	if s.cuts && (r.forTests || r.files || !keeps) {
+		r.outside = append(r.outside, wholeRepository)
 	}
 	r.climb(s)
 	return s
@@ -299,9 +308,6 @@ func (r *pathReader) call(s *scope, call *ast.CallExpr, stack []ast.Node, functi
 		if text, ok := textOf(call.Args[0]); ok && (text == "." || text == "./") {
 			r.addBelow("./", true)
 		}
-	}
-	if r.cutsPlace(call, calledName(call)) {
-		r.outside = append(r.outside, wholeRepository)
 	}
 	switch name := calledName(call); {
 	case name == "exec.Command" || name == "exec.CommandContext":

@@ -128,3 +128,18 @@ func TestWhatIsCutFromAPlaceIsTheWholeRepository(t *testing.T) {
 		}
 	}
 }
+
+// What the code of a program cuts from a place counts where it may read files there, or returns it.
+func TestWhatALoggerCutsFromAPlaceIsNoInput(t *testing.T) {
+	for code, want := range map[string]bool{
+		"func init() { _, file, _, _ := runtime.Caller(0); prefix = strings.TrimSuffix(file, \"lib/lib.go\") }":                                    false,
+		"func Root() string { _, file, _, _ := runtime.Caller(0); return strings.TrimSuffix(file, \"lib/lib.go\") }":                               true,
+		"import \"os\"\n\nfunc init() { _, file, _, _ := runtime.Caller(0); data, _ = os.ReadFile(strings.TrimSuffix(file, \"lib/lib.go\") + x) }": true,
+	} {
+		tree := outside.with(memoryTree{"t/t_test.go": "package t\n\nimport _ \"m/lib\"\n", "lib/lib.go": "package lib\n\n" + code + "\n"})
+		before, after := hashOf(t, load(t, tree), "m/t [test]"), hashOf(t, load(t, tree.with(memoryTree{"other/other.go": "package other\n\n"})), "m/t [test]")
+		if (before != after) != want {
+			t.Errorf("%s: another package affects it: %v, want %v", code, before != after, want)
+		}
+	}
+}
