@@ -11,6 +11,8 @@ var (
 	says = regexp.MustCompile(`^([^\s:][^:]*):(\d+)(:\d+)?: (?:fatal |catastrophic )?[Ee]rror(?:\[\w+\])?: ?(.*)$`)
 	// goSays is what Go's compiler, vet and most linters print: the column is always there.
 	goSays = regexp.MustCompile(`^(?:vet: )?(\S+\.(?:go|s|py)):(\d+):\d+: (.+)$`)
+	// shellSays is what bash and dash say of a script that they cannot read.
+	shellSays = regexp.MustCompile(`^(?:(?:ba|da)?sh: )?(\S+): (?:line )?(\d+): ([Ss]yntax error.*)$`)
 	// tscSays is TypeScript's, plain and pretty.
 	tscSays = regexp.MustCompile(`^(\S[^(:]*)(?:\((\d+),\d+\):|:(\d+):\d+ -) error (TS\d+: .*)$`)
 	goHead  = regexp.MustCompile(`^# [\w./~-]+(?: \[[^\]]+\])?$`)
@@ -55,6 +57,8 @@ func compilers(lines []string, tree Tree) (found []finding) {
 			if put(i, m[1], m[2], text); m[3] == "" { // so log lines look
 				found[len(found)-1].class = complaint
 			}
+		} else if m := match(shellSays, line); m != nil {
+			put(i, m[1], m[2], m[3])
 		} else if m := match(tscSays, line); m != nil {
 			put(i, m[1], m[2]+m[3], m[4])
 		} else if goHead.MatchString(line) && next(1) != "" && !goSays.MatchString(next(1)) && !strings.HasPrefix(next(1), "#") && strings.Contains(next(1), ": ") {

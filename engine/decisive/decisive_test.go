@@ -211,6 +211,8 @@ func TestPathsAreShownFromTheRootOfTheTree(t *testing.T) {
 		{"a member's file that one file of the tree fits", "> @shop/core@1.0.0 build\n> tsc\n\nsrc/index.ts(1,8): error TS2307: Cannot find module 'x'.\n", "web/packages/core/src/index.ts:1: TS2307: Cannot find module 'x'."},
 		{"a member's file that two fit", "> tsc\n\nsrc/main.ts(1,8): error TS2307: Cannot find module 'x'.\n", "src/main.ts:1: TS2307: Cannot find module 'x'."},
 		{"a line of a script", "check.sh:4: flag blue has no note\n", "web/check.sh:4: flag blue has no note"},
+		{"a script that bash cannot read", "./check.sh: line 6: syntax error: unexpected end of file\n", "web/check.sh:6: syntax error: unexpected end of file"},
+		{"a script that dash cannot read", "./check.sh: 6: Syntax error: end of file unexpected (expecting \"fi\")\n", "web/check.sh:6: Syntax error: end of file unexpected (expecting \"fi\")"},
 		{"a path from the root", "/tree/check.sh:4: flag blue has no note\n", "check.sh:4: flag blue has no note"},
 		{"a path that has the folder", "web/check.sh:4: flag blue has no note\n", "web/check.sh:4: flag blue has no note"},
 		{"a path in a sentence", "error: The lockfile at `uv.lock` needs to be updated, but `--locked` was provided.\n", "error: The lockfile at `web/uv.lock` needs to be updated, but `--locked` was provided."},
