@@ -18,6 +18,8 @@ type facts struct {
 	reads, climbs []string
 	// places are paths in strings that begin with a name, sorted: from where the code runs.
 	places []string
+	// whole: it climbs from its own place to where its text does not say.
+	whole bool
 	// here: it reads where it runs what its text does not name.
 	here bool
 	// dynamic: it imports, or runs, what its text does not name.
@@ -82,7 +84,6 @@ func parseFacts(content []byte) *facts {
 		case nameToken:
 			f.name(tokens, i)
 			f.hook(t.text)
-			f.climb(tokens, i)
 			f.workingFolder(tokens, i)
 		case stringToken:
 			f.text(t.text)
@@ -94,6 +95,7 @@ func parseFacts(content []byte) *facts {
 			f.place(tokens, i)
 		}
 	}
+	f.follow(tokens)
 	if f.launches {
 		f.programs(tokens)
 	}
@@ -371,7 +373,7 @@ func (f *facts) finish() {
 
 // equal reports whether two files say the same. One that was not examined into says nothing that could be compared.
 func (f *facts) equal(g *facts) bool {
-	return !f.unread && !g.unread && f.dynamic == g.dynamic && f.launches == g.launches && f.here == g.here && f.examples == g.examples && f.manifests == g.manifests && f.options == g.options && f.plugins == g.plugins &&
+	return !f.unread && !g.unread && f.dynamic == g.dynamic && f.launches == g.launches && f.here == g.here && f.whole == g.whole && f.examples == g.examples && f.manifests == g.manifests && f.options == g.options && f.plugins == g.plugins &&
 		slices.Equal(f.imports, g.imports) && slices.Equal(f.names, g.names) &&
 		slices.Equal(f.reads, g.reads) && slices.Equal(f.climbs, g.climbs) && slices.Equal(f.places, g.places)
 }

@@ -85,7 +85,7 @@ func TestImportsAreFoundWhereverTheyStand(t *testing.T) {
 func TestNoFileTakesLong(t *testing.T) {
 	for _, words := range []string{
 		"import ", "import_module ", "from . ", "a.", "f'{", `f"""{`, "(", `"""`, "f'{x:{", "from a import b,", "'\\\n", "a ", "a, ",
-		`"..", `, `"..", "a", `, "dirname(", "parent.", "parents[9]/", `"../x ../y" `,
+		`"..", `, `"..", "a", `, "dirname(", "parent.", "parents[9]/", "__file__ ", "a=__file__\na=a.parent\n", "x(__file__,", `"../x ../y" `,
 		`subprocess, "."`, `subprocess, ".. . git x" `, `subprocess, "git `,
 	} {
 		parseFacts([]byte(strings.Repeat(words, 2_000_000/len(words))))

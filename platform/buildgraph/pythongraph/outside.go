@@ -116,6 +116,9 @@ func (a *assembler) addOutside(node targets.Node, f *folder, said *facts) {
 			a.edge(node, a.outside(at))
 		}
 	}
+	if said.whole {
+		a.edge(node, a.outside(""))
+	}
 	for _, spec := range said.climbs {
 		add(f.path, spec)
 	}

@@ -26,13 +26,16 @@ func TestWhatATestNamesOutsideOfItsFolderIsAnInput(t *testing.T) {
 		`open("../absent/x")`:                  {memoryTree{"absent/x": "2\n"}, memoryTree{"other": "2\n"}},
 		`open("../../absent/x") #`:             {memoryTree{"absent": "mode 120000 shared"}, memoryTree{"other": "2\n"}},
 		`open("../link/f")`:                    {memoryTree{"away/f": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
-		`os.path.join(os.path.dirname(__file__), "..", "..", "pkg_b", "x.json")`: {memoryTree{"pkg_b/x.json": "2\n"}, memoryTree{"shared/z.json": "2\n"}},
-		`os.path.join(os.path.dirname(__file__), "..", "data", name)`:            {memoryTree{"pkg_a/data/new": "2\n"}, memoryTree{"shared/z.json": "2\n"}},
-		`Path(__file__).parents[2] / "pkg_b" / "x.json"`:                         {memoryTree{"pkg_b/x.json": "2\n"}, memoryTree{"shared/z.json": "2\n"}},
-		`Path(__file__).parents[1] / "data"`:                                     {memoryTree{"pkg_a/data/x.json": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
-		`ROOT = Path(__file__).resolve().parents[2]`:                             {memoryTree{"shared/z.json": "2\n"}, nil},
-		`ROOT = Path(__file__).parent.parent.parent`:                             {memoryTree{"shared/z.json": "2\n"}, nil},
-		`ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))`:     {memoryTree{"pkg_a/data/x.json": "2\n"}, memoryTree{"shared/z.json": "2\n"}},
+		`os.path.join(os.path.dirname(__file__), "..", "..", "pkg_b", "x.json")`:             {memoryTree{"pkg_b/x.json": "2\n"}, memoryTree{"shared/z.json": "2\n"}},
+		`os.path.join(os.path.dirname(__file__), "..", "data", name)`:                        {memoryTree{"pkg_a/data/new": "2\n"}, memoryTree{"shared/z.json": "2\n"}},
+		`Path(__file__).parents[2] / "pkg_b" / "x.json"`:                                     {memoryTree{"pkg_b/x.json": "2\n"}, memoryTree{"shared/z.json": "2\n"}},
+		`Path(__file__).parents[1] / "data"`:                                                 {memoryTree{"pkg_a/data/x.json": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
+		`ROOT = Path(__file__).resolve().parents[2]`:                                         {memoryTree{"shared/z.json": "2\n"}, nil},
+		`ROOT = Path(__file__).parent.parent.parent`:                                         {memoryTree{"shared/z.json": "2\n"}, nil},
+		`ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))`:                 {memoryTree{"pkg_a/data/x.json": "2\n"}, memoryTree{"shared/z.json": "2\n"}},
+		"HERE = Path(__file__).resolve().parent\nP = HERE.parent.parent\nP.glob('*/*.json')": {memoryTree{"pkg_b/new.json": "2\n"}, nil},
+		"for f in Path(__file__).resolve().parents:\n    if (f / 'uv.lock').exists(): break": {memoryTree{"shared/z.json": "2\n"}, nil},
+		"os.path.join(os.getcwd(), '..', 'shared', 'z.json')":                                {memoryTree{"shared/z.json": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
 		// From where pytest runs.
 		`Path("README.md").read_text()`:               {memoryTree{"pkg_a/README.md": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
 		`run("cat README.md")`:                        {memoryTree{"pkg_a/README.md": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
@@ -64,6 +67,43 @@ func TestWhatATestNamesOutsideOfItsFolderIsAnInput(t *testing.T) {
 		}
 		if c.other != nil && affected(c.other) {
 			t.Errorf("%s: %v affects the test", code, c.other)
+		}
+	}
+}
+
+func TestAClimbByNamesIsFollowed(t *testing.T) {
+	const here = "HERE = Path(__file__).resolve().parent\n"
+	for code, want := range map[string]string{
+		here:                                   "",
+		here + "PACKAGES = HERE.parent.parent": "../..",
+		here + "ROOT = HERE.parent":            "..",
+		here + "(HERE.parents[1] / 'b' / 'x.json').read_text()":          "../../b/x.json",
+		here + "A = HERE\nB = A\nopen(B.parent / 'x')":                   "../x",
+		"H = os.path.dirname(__file__)\nR = os.path.dirname(H)":          "..",
+		"H = os.path.dirname(__file__)\nR = os.path.join(H, '..', '..')": "..|../..",
+		"def root():\n  return Path(__file__).parent\nroot":              "",
+		"(Path(__file__).parent / 'data' / name).read_text()":            "",
+		"node.parent.parent": "..",
+		"for f in Path(__file__).resolve().parents:\n  pass":                  "whole",
+		here + "next(p for p in HERE.parents if p)":                           "whole",
+		here + "Path(HERE).parents[n]":                                        "whole",
+		"p = Path(__file__)\nwhile not (p / 'x').exists():\n  p = p.parent\n": "whole",
+		"d = os.path.dirname(__file__)\nwhile x:\n  d = os.path.dirname(d)\n": "whole",
+		"run(['git', 'rev-parse', '--show-toplevel'])":                        "whole",
+		"request.config.rootpath / 'x'":                                       "whole",
+		"from conftest import HERE\nHERE.parent":                              "whole",
+		"import helper\nhelper.HERE.parent":                                   "whole",
+		"def up(p):\n  return p.parent\nup(up(Path(__file__)))":               "whole",
+		here + "open(f'{HERE}/../x')":                                         "whole",
+		"import pathlib\ndef f(p):\n  for q in p.parents: pass":               "whole",
+	} {
+		f := parseFacts([]byte(code))
+		got := strings.Join(f.climbs, "|")
+		if f.whole {
+			got = "whole"
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", code, got, want)
 		}
 	}
 }
