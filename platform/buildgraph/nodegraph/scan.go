@@ -103,6 +103,9 @@ func scan(content []byte, l language) *facts {
 		f.walks = l == script && goesThroughFolders(content)
 		f.climbs = s.walked(l, f.walks)
 	}
+	if l == script {
+		f.climbs = append(f.climbs, dirnames(content)...)
+	}
 	return f
 }
 

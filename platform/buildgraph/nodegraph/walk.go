@@ -238,7 +238,9 @@ func walkedFolders(f *facts, dir, packageDir string) map[string]bool {
 		}
 	}
 	for _, c := range f.climbs {
-		if c.fromRun {
+		if c.spec == everywhere {
+			found[""] = true
+		} else if c.fromRun {
 			add(packageDir, c.spec)
 		} else {
 			add(dir, c.spec)
