@@ -99,8 +99,8 @@ func mayChangeFirst(q *lineup.Queue, requires []string) bool {
 	return slices.ContainsFunc(requires, func(id string) bool { return q.RequirementState(id) == lineup.Pending })
 }
 
-// aboveRequired returns the landing commits without what a required change brings: they begin at its head if the first entry
-// stands on that. Squashed or rebased it lands under other ids, and what it edits would be in both.
+// aboveRequired returns the landing commits of a change. If its first entry was made on top of a required change, they begin at the
+// head of that one, which lands under other ids where it is squashed or rebased: its edits would be in both.
 func (k Known) aboveRequired(requires []string, pinned Pinned) []*eventsv1.LandingCommit {
 	commits := pinned.LandingCommits
 	if len(requires) == 0 || len(pinned.Below) == 0 {
@@ -121,8 +121,8 @@ func (k Known) aboveRequired(requires []string, pinned Pinned) []*eventsv1.Landi
 	return commits
 }
 
-// headsOf returns the digest of the head of each of some changes and of the pending changes that they require: of its last entry
-// alone while it is pending.
+// headsOf returns digests of the heads of some changes and of the pending changes that they require. That of a pending change covers
+// its last entry alone.
 func (k Known) headsOf(changes []string) map[Heads]bool {
 	heads := map[Heads]bool{}
 	seen := map[string]bool{}

@@ -68,7 +68,7 @@ type Pinned struct {
 	Entries []*eventsv1.Entry
 	// LandingCommits are what the queue's strategy makes of them, at least one.
 	LandingCommits []*eventsv1.LandingCommit
-	// Below are the commits that the first entry stands on, the nearest first: down to where it left the mainline, and not past
+	// Below are the commits that the first entry was made on top of, the nearest first. They end where it left the mainline, or at
 	// a merge.
 	Below []string
 	// Mainline is its head at that time.

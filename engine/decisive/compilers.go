@@ -194,9 +194,9 @@ func makes(lines []string, _ Tree) (found []finding) {
 var (
 	complains = regexp.MustCompile(`(?i)\b(?:errors?|fail(?:ed|ure|ures|s)?|fatal|panic|exception|not found|cannot|can't|denied|no such|no module named|undefined|unexpected|mismatch|differs?)\b`)
 	harmless  = regexp.MustCompile(`(?i)^npm (?:err!|error|warn)|^warning\b`)
-	// none is a count of failures that is zero: "0 tests failed", "no errors", "# fail 0", "Failures: 0,".
+	// none matches a count of failures that is zero: "0 tests failed", "no errors", "# fail 0", "Failures: 0,".
 	none = regexp.MustCompile(`(?i)(?:^|[^\w.])(?:0|no) (?:tests? )?(?:errors?|problems?|fail(?:ed|ing|ures?|s)?)\b|\b(?:errors?|fail(?:ed|ures?|s)?)(?:\s*[:=]\s*|\s+)0(?:[,;)|\]]|\.?\s*$|\.\s)`)
-	// compares is in a line that says what was expected, perhaps a count.
+	// compares matches a line that says what was expected, which may be a count.
 	compares = regexp.MustCompile(`(?i)\b(?:expect(?:ed|s)?|want(?:ed)?|got|but|should|must|instead|thrown|raised)\b`)
 )
 

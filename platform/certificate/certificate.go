@@ -54,9 +54,9 @@ func (c *Certificate) current() *tls.Certificate {
 			return c.pair
 		}
 		if err := c.load(); err != nil {
-			c.logger.Warn("the gateway's certificate cannot be read anew; it serves the one that it has", "error", err)
+			c.logger.Warn("the certificate cannot be read again; the last one is served", "error", err)
 		} else {
-			c.logger.Info("the gateway's certificate was read anew", "until", c.pair.Leaf.NotAfter)
+			c.logger.Info("the certificate was read again", "until", c.pair.Leaf.NotAfter)
 		}
 	}
 	return c.pair

@@ -44,8 +44,8 @@ func (a *assembler) addCollisions(packages []*pkg) {
 	}
 }
 
-// Collisions returns, in go's words, which packages of a tree it refuses to build together, as far as they do not collide in another
-// tree.
+// Collisions returns a sentence in go's words for each pair of packages of a tree that go refuses to build together. Pairs that the
+// base has too are left out.
 func Collisions(base, tree *targets.Graph) (problems []string) {
 	paths := map[string][]string{} // by how they fold
 	var added []string

@@ -3,10 +3,8 @@ package outputs
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -118,8 +116,7 @@ func (g *GRPC) Entry(ctx context.Context, id string) ([]byte, error) {
 
 // PutEntry is of [Remote].
 func (g *GRPC) PutEntry(ctx context.Context, id string, content []byte, files []Digest) error {
-	sum := sha256.Sum256(content)
-	d := Digest{hex.EncodeToString(sum[:]), int64(len(content))}
+	d := digestOf(content)
 	if err := g.PutFile(ctx, d, bytes.NewReader(content), true); err != nil {
 		return err
 	}

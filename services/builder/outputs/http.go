@@ -97,8 +97,7 @@ func (h *HTTP) Entry(ctx context.Context, id string) ([]byte, error) {
 
 // PutEntry is of [Remote].
 func (h *HTTP) PutEntry(ctx context.Context, id string, content []byte, files []Digest) error {
-	sum := sha256.Sum256(content)
-	d := Digest{hex.EncodeToString(sum[:]), int64(len(content))}
+	d := digestOf(content)
 	if err := h.PutFile(ctx, d, bytes.NewReader(content), true); err != nil {
 		return err
 	}

@@ -51,8 +51,8 @@ type Keeper struct {
 
 	mu      sync.Mutex
 	resting time.Time
-	// unsound has the id of each entry that the remote did not return with all its files as they were kept. It may say that it has a file
-	// all the same, so it is not asked when those of the entry are put there.
+	// unsound holds the ids of entries that the remote did not return whole. Their files are sent again without asking whether it has
+	// them: it may say so of a file that it does not return.
 	unsound map[string]bool
 }
 
@@ -229,7 +229,7 @@ func (k *Keeper) downloadFile(ctx context.Context, d Digest) error {
 	return err
 }
 
-// distrust has the files of an entry put into the remote the next time, whatever it says that it has.
+// distrust notes that the remote did not return an entry whole. The next put sends all files of it, also those that the remote says it has.
 func (k *Keeper) distrust(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -3,10 +3,8 @@ package outputs
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -117,9 +115,8 @@ func transport(security *tls.Config) *http.Transport {
 // Try puts an entry with one file into a remote, and reads both. What it leaves there is the same each time.
 func Try(ctx context.Context, remote Remote, seal *Seal) error {
 	content := []byte("landfall doctor\n")
-	sum := sha256.Sum256(content)
-	id := hex.EncodeToString(sum[:])
-	d := Digest{id, int64(len(content))}
+	d := digestOf(content)
+	id := d.Hash
 	if err := remote.PutFile(ctx, d, bytes.NewReader(content), true); err != nil {
 		return fmt.Errorf("it does not take a file: %w", err)
 	}

@@ -8,6 +8,8 @@
 package outputs
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,6 +42,11 @@ type Digest struct {
 	// Hash is the content's SHA-256, in hexadecimal digits.
 	Hash string `json:"sha256,omitempty"`
 	Size int64  `json:"size,omitempty"`
+}
+
+func digestOf(content []byte) Digest {
+	sum := sha256.Sum256(content)
+	return Digest{hex.EncodeToString(sum[:]), int64(len(content))}
 }
 
 // Bounds limit what one target leaves, in bytes.

@@ -3,9 +3,7 @@ package outputs
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +17,7 @@ import (
 )
 
 // S3 is a bucket: an entry is an object under PREFIX/entries, by its id, a file one under PREFIX/files, by its digest. An object
-// appears whole or not at all, and the last of those who write one wins.
+// becomes visible when it is complete. If several builders write one, the last one stays.
 type S3 struct {
 	client         *minio.Core
 	bucket, prefix string
@@ -83,8 +81,7 @@ func (s *S3) Entry(ctx context.Context, id string) ([]byte, error) {
 
 // PutEntry is of [Remote].
 func (s *S3) PutEntry(ctx context.Context, id string, content []byte, _ []Digest) error {
-	sum := sha256.Sum256(content)
-	return s.put(ctx, s.entry(id), Digest{hex.EncodeToString(sum[:]), int64(len(content))}, bytes.NewReader(content))
+	return s.put(ctx, s.entry(id), digestOf(content), bytes.NewReader(content))
 }
 
 // File is of [Remote].

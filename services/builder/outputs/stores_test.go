@@ -284,7 +284,7 @@ func conforms(t *testing.T, open func(*testing.T) *store, large int, places ...i
 				if !other.awake(time.Now()) {
 					t.Error("the store is left alone")
 				}
-				// Whoever misses it makes it again, for all.
+				// A machine that misses it makes it again, and keeps it for all.
 				keep(t, other, "a", workspace)
 				if !found(t, s.machine(t, s.address), "a", workspace) {
 					t.Error("what was made again is not found")

@@ -91,8 +91,8 @@ func (a *ancestry) TreeOf(ctx context.Context, commit string) (string, error) {
 	return info.Tree, err
 }
 
-// below lists the commits between a head and the base that it has in common with the mainline, the nearest first: all of them, or
-// those down to a merge or maxLine.
+// below returns the commits between a head and the base that it has in common with the mainline, the nearest first. It stops at a
+// merge, and after maxLine commits.
 func (a *ancestry) below(ctx context.Context, head, base string) ([]string, error) {
 	line, _, err := a.line(ctx, head, base)
 	if err != nil {

@@ -54,9 +54,7 @@ func (q *Queue) BlockOf(id string) Block {
 			}
 		}
 	}
-	slices.SortFunc(b.Failed, func(x, y *eventsv1.Proof) int {
-		return cmp.Or(cmp.Compare(x.Version.Target, y.Version.Target), cmp.Compare(x.Version.Hash, y.Version.Hash))
-	})
+	slices.SortFunc(b.Failed, byVersion)
 	return b
 }
 
@@ -81,10 +79,12 @@ func (q *Queue) MainlineFailed() (failed []*eventsv1.Proof) {
 			add(version{v.Target, v.Hash})
 		}
 	}
-	slices.SortFunc(failed, func(x, y *eventsv1.Proof) int {
-		return cmp.Or(cmp.Compare(x.Version.Target, y.Version.Target), cmp.Compare(x.Version.Hash, y.Version.Hash))
-	})
+	slices.SortFunc(failed, byVersion)
 	return failed
+}
+
+func byVersion(x, y *eventsv1.Proof) int {
+	return cmp.Or(cmp.Compare(x.Version.Target, y.Version.Target), cmp.Compare(x.Version.Hash, y.Version.Hash))
 }
 
 // isHeldTo reports whether red in a target is blocked by a version of another one on the mainline: the same target, or either is

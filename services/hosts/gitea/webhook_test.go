@@ -78,7 +78,7 @@ func FuzzWebhooksAreReadOrRefused(f *testing.F) {
 		header := signed(string(body), "s", event)
 		header["X-Gitea-Delivery"] = []string{delivery}
 		n, err := notice(header, body, []byte("s"))
-		if err == nil && (n.Number < 0 || n.Repository == "" || n.Delivery == "" || len(n.Delivery) > maxDelivery || n.Number > 0 && n.Event == "") {
+		if err == nil && (n.Number < 0 || n.Repository == "" || n.Delivery == "" || len(n.Delivery) > hosts.MaxDelivery || n.Number > 0 && n.Event == "") {
 			t.Errorf("%+v", n)
 		}
 		header["X-Gitea-Signature"] = []string{"00"}

@@ -82,7 +82,7 @@ func FuzzWebhooksOfGitHubAreReadOrRefused(f *testing.F) {
 		header := signed(string(body), "s", event)
 		header["X-Github-Delivery"] = []string{delivery}
 		n, err := notice(header, body, []byte("s"))
-		if err == nil && (n.Number < 0 || n.Delivery == "" || len(n.Delivery) > maxDelivery || len(n.Commit) > maxCommit || n.Event != "" && n.Repository == "" || n.Number > 0 && n.Event == "") {
+		if err == nil && (n.Number < 0 || n.Delivery == "" || len(n.Delivery) > hosts.MaxDelivery || len(n.Commit) > hosts.MaxCommit || n.Event != "" && n.Repository == "" || n.Number > 0 && n.Event == "") {
 			t.Errorf("%+v", n)
 		}
 		header["X-Hub-Signature-256"] = []string{"sha256=00"}
