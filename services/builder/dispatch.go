@@ -74,6 +74,7 @@ type job struct {
 	companions []steps.Step
 	lease      string
 	cancel     context.CancelCauseFunc
+	ending     *ending
 	// began is when the worker took it; preempted is set once it was ended for an urgent step.
 	began     time.Time
 	preempted bool
@@ -310,8 +311,9 @@ func (s *session) startPreparing(ctx context.Context, queue string, p steps.Prep
 func (s *session) startStep(ctx context.Context, queue string, step steps.Step) {
 	w := s.takeWorker(step)
 	now := time.Now()
+	j := &job{began: now, queue: queue, step: step, lease: s.leaseID(queue, step, w.name, now), ending: newEnding(ctx, s.endingLimit)}
 	ctx, cancel := context.WithCancelCause(ctx)
-	j := &job{began: now, queue: queue, step: step, cancel: cancel, lease: s.leaseID(queue, step, w.name, now)}
+	j.cancel = cancel
 	s.shared.read(func() {
 		j.companions = s.shared.queue(queue).Companions(step, now.UnixMicro(), s.taken(queue))
 	})

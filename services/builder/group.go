@@ -58,15 +58,14 @@ type groupRun struct {
 	written int64
 }
 
-// runGroup makes one attempt at each of some steps, by one invocation, and writes the end of each as it comes. writing is the
-// context of what is written.
-func (w *worker) runGroup(ctx, writing context.Context, j *job, place *workplace, open []steps.Step) {
+// runGroup makes one attempt at each of some steps, by one invocation, and writes the end of each as it comes.
+func (w *worker) runGroup(ctx context.Context, j *job, place *workplace, open []steps.Step) {
 	now := time.Now()
 	g := &groupRun{worker: w, job: j, place: place, members: map[string]steps.Step{}, kills: execution.MemoryKills(), began: now, since: now, written: -1}
 	// The worker is free once all ends are read back: else the first of them that is would be given out without the others.
 	defer func() {
 		partition := w.partitionOf(j.queue)
-		reading, cancel := context.WithTimeout(writing, w.lease)
+		reading, cancel := context.WithTimeout(j.ending.ctx, w.lease)
 		defer cancel()
 		w.await(reading, func() bool { return w.shared.builds[partition] > g.written })
 	}()
@@ -74,13 +73,13 @@ func (w *worker) runGroup(ctx, writing context.Context, j *job, place *workplace
 		if failure := recover(); failure != nil {
 			w.Logger.Error("panic in a worker", "worker", w.name, "group", j.lease, "panic", failure, "stack", string(debug.Stack()))
 			w.fitness.failed(time.Now())
-			g.endAll(writing, eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, fmt.Sprintf("The worker failed: %v.", failure))
+			g.endAll(eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, fmt.Sprintf("The worker failed: %v.", failure))
 		}
 	}()
 	for _, one := range open {
 		target, laidOut := place.targets[one.Version]
 		if place.problem == "" && !laidOut {
-			g.end(writing, one, eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, otherVersion)
+			g.end(one, eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, otherVersion)
 			continue
 		}
 		if laidOut {
@@ -90,16 +89,16 @@ func (w *worker) runGroup(ctx, writing context.Context, j *job, place *workplace
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errLost):
 	case cause != nil:
-		g.endAll(writing, eventsv1.StepOutcome_STEP_OUTCOME_ABORTED, abortReason(cause))
+		g.endAll(eventsv1.StepOutcome_STEP_OUTCOME_ABORTED, abortReason(cause))
 	case !w.anyWanted(j):
-		g.endAll(writing, eventsv1.StepOutcome_STEP_OUTCOME_ABORTED, abortReason(errUnwanted))
+		g.endAll(eventsv1.StepOutcome_STEP_OUTCOME_ABORTED, abortReason(errUnwanted))
 	case place.problem != "":
 		if place.workerFault {
 			w.fitness.failed(now)
 		}
-		g.endAll(writing, eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, place.problem)
+		g.endAll(eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, place.problem)
 	default:
-		g.invoke(ctx, writing)
+		g.invoke(ctx)
 	}
 }
 
@@ -113,7 +112,7 @@ func (w *worker) anyWanted(j *job) (any bool) {
 }
 
 // invoke runs the tool, and writes results as they come.
-func (g *groupRun) invoke(ctx, writing context.Context) {
+func (g *groupRun) invoke(ctx context.Context) {
 	labels, limit := g.fill()
 	g.tally = groups.NewTally(labels, trusts[g.command.Group.Results])
 	g.logs = g.newMemberLogs(g.members)
@@ -122,7 +121,7 @@ func (g *groupRun) invoke(ctx, writing context.Context) {
 	reports, err := g.listen(labels)
 	if err != nil {
 		g.fitness.failed(time.Now())
-		g.endAll(writing, eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, fmt.Sprintf("The worker could not make the folder of a group: %v.", err))
+		g.endAll(eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN, fmt.Sprintf("The worker could not make the folder of a group: %v.", err))
 		return
 	}
 	defer g.closeReports(reports)
@@ -141,14 +140,14 @@ func (g *groupRun) invoke(ctx, writing context.Context) {
 	for {
 		select {
 		case <-g.tally.Changed():
-			g.publishResults(ctx, writing, g.tally.Take(), execution.Result{})
+			g.publishResults(ctx, g.tally.Take(), execution.Result{})
 			continue
 		case <-ticker.C:
 			reports.poll()
 			continue
 		case e := <-done:
 			reports.finish()
-			g.conclude(ctx, writing, e.Result, e.workerFault)
+			g.conclude(ctx, e.Result, e.workerFault)
 		}
 		return
 	}
@@ -180,7 +179,7 @@ func (g *groupRun) fill() (labels []string, limit time.Duration) {
 }
 
 // conclude writes the results of those steps that have none when the tool has ended.
-func (g *groupRun) conclude(ctx, writing context.Context, result execution.Result, workerFault bool) {
+func (g *groupRun) conclude(ctx context.Context, result execution.Result, workerFault bool) {
 	if result.Leftovers > 0 {
 		g.abandon(g.place)
 	}
@@ -204,12 +203,12 @@ func (g *groupRun) conclude(ctx, writing context.Context, result execution.Resul
 	if errors.Is(context.Cause(ctx), errLost) {
 		return
 	}
-	g.publishResults(ctx, writing, rest, result)
+	g.publishResults(ctx, rest, result)
 }
 
 // publishResults writes results that came together. Each is said to have taken an equal share of the time since the last one. The
 // time up to the first one is mostly the tool's start: it is shared among all targets, so that they are not taken for long ones.
-func (g *groupRun) publishResults(ctx, writing context.Context, list []groups.Result, whole execution.Result) {
+func (g *groupRun) publishResults(ctx context.Context, list []groups.Result, whole execution.Result) {
 	now := g.now()
 	among := max(1, len(list))
 	if g.since == g.began {
@@ -221,7 +220,7 @@ func (g *groupRun) publishResults(ctx, writing context.Context, list []groups.Re
 		finished := now.Add(-share * time.Duration(len(list)-1-i))
 		record := g.record(one, finished.Add(-share), finished)
 		g.judge(ctx, record, r, whole)
-		g.finish(writing, one, record)
+		g.finish(one, record)
 	}
 	g.since = now
 }
@@ -285,24 +284,24 @@ func (g *groupRun) record(one steps.Step, started, finished time.Time) *eventsv1
 }
 
 // end writes that a step was not run.
-func (g *groupRun) end(writing context.Context, one steps.Step, outcome eventsv1.StepOutcome, reason string) {
+func (g *groupRun) end(one steps.Step, outcome eventsv1.StepOutcome, reason string) {
 	record := g.record(one, g.since, g.now())
 	record.Outcome, record.Reason = outcome, reason
-	g.finish(writing, one, record)
+	g.finish(one, record)
 }
 
 // endAll writes that of all steps that have no result.
-func (g *groupRun) endAll(writing context.Context, outcome eventsv1.StepOutcome, reason string) {
+func (g *groupRun) endAll(outcome eventsv1.StepOutcome, reason string) {
 	for _, one := range g.job.stillOpen() {
-		g.end(writing, one, outcome, reason)
+		g.end(one, outcome, reason)
 	}
 }
 
 // finish writes the end of a step, whose lease is extended no more.
-func (g *groupRun) finish(writing context.Context, one steps.Step, record *eventsv1.StepFinished) {
+func (g *groupRun) finish(one steps.Step, record *eventsv1.StepFinished) {
 	g.metrics.step(g.job.queue, record)
 	g.Logger.Info("step finished", "queue", g.job.queue, "change", changeOf(one.Build), "target", one.Target, "attempt", one.Attempt,
 		"outcome", record.Outcome.String(), "reason", record.Reason, "worker", g.name, "group", len(g.members), telemetry.TraceID(one.Origin.Trace))
-	g.written = max(g.written, g.publishEnd(writing, g.job, record))
+	g.written = max(g.written, g.publishEnd(g.job, record))
 	g.job.setOpen(slices.DeleteFunc(g.job.stillOpen(), func(o steps.Step) bool { return o.Version == one.Version }))
 }

@@ -167,3 +167,20 @@ func TestOneProcessAtATimeHasAnInstancesName(t *testing.T) {
 		t.Errorf("%v, %v", entries, err)
 	}
 }
+
+// TestTheEndOfAnAbortedStepIsWrittenHoweverLongItTakes: a lease without an end would count as a busy worker until it lapses.
+func TestTheEndOfAnAbortedStepIsWrittenHoweverLongItTakes(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	base := s.commit("", scripts(map[string]string{
+		"long": "trap 'echo asked >$OUTSIDE/asked; sleep 0.5; exit 1' TERM\n" + until("never"),
+	}))
+	s.start("a", func(o *Options) { o.endingLimit = time.Millisecond })
+	build := s.scheduled("b1", base, asked("//long:t")...)
+	s.decide(build)
+	s.appears("never.runs")
+	s.decide(&eventsv1.BuildAborted{Build: build.Build})
+	s.appears("asked")
+	if f := s.finished("//long:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_ABORTED || !strings.Contains(f.Reason, errUnwanted.Error()) {
+		t.Fatal(f)
+	}
+}

@@ -64,6 +64,8 @@ type Options struct {
 	pauses []time.Duration
 	// serverIdle is how long a build server waits for a further step.
 	serverIdle time.Duration
+	// endingLimit is defaultEndingLimit but in tests.
+	endingLimit time.Duration
 	// othersPatience is for tests.
 	othersPatience time.Duration
 }
@@ -97,6 +99,9 @@ func New(o Options) *Builder {
 	if o.serverIdle == 0 {
 		o.serverIdle = defaultServerIdle
 	}
+	if o.endingLimit == 0 {
+		o.endingLimit = defaultEndingLimit
+	}
 	if o.pauses == nil {
 		o.pauses = defaultPauses
 	}
@@ -120,8 +125,8 @@ func New(o Options) *Builder {
 	return b
 }
 
-// endingLimit bounds how long the end of running steps takes to be written when the service stops.
-const endingLimit = 3 * time.Second
+// defaultEndingLimit bounds how long the end of a running step takes to be written when the service stops.
+const defaultEndingLimit = 3 * time.Second
 
 // Run follows every partition and works until the context ends, and then returns nil, or until the log fails. Running steps end
 // with it. Each gets its StepFinished, ABORTED, if the log can still be reached, so that another worker need not wait for

@@ -54,9 +54,10 @@ func (w *worker) release() {
 	}
 }
 
-// work claims an attempt, makes it if the claim holds, and writes its end.
+// work claims an attempt, makes it if the claim holds, and writes its end. ctx is that of the step.
 func (w *worker) work(ctx context.Context, j *job, now time.Time) {
 	defer w.restServer()
+	defer j.ending.cancel()
 	// The tree is laid out while the lease goes to the log and back.
 	layingOut, stop := context.WithCancelCause(ctx)
 	ready := make(chan *workplace, 1)
@@ -72,13 +73,8 @@ func (w *worker) work(ctx context.Context, j *job, now time.Time) {
 	go func() { defer close(renewed); w.renewLease(renewing, j) }()
 	place := <-ready
 	stop(nil)
-	// A service that stops still writes how its steps ended, for a while.
-	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	ending := context.AfterFunc(ctx, func() { time.AfterFunc(endingLimit, cancel) })
-	defer ending()
 	if open := j.stillOpen(); len(open) > 1 {
-		w.runGroup(ctx, writing, j, place, open)
+		w.runGroup(ctx, j, place, open)
 		stopRenewing()
 		<-renewed
 		return
@@ -87,13 +83,37 @@ func (w *worker) work(ctx context.Context, j *job, now time.Time) {
 	stopRenewing()
 	<-renewed
 	if !errors.Is(context.Cause(ctx), errLost) {
-		w.publishEnd(writing, j, record)
+		w.publishEnd(j, record)
 	}
 }
 
+// ending is the context of what is written about the end of a job's steps. It goes on while the service works, however long a step
+// takes to end. Once the service stops it goes on for limit, counted from the first record that is being written then.
+type ending struct {
+	service, ctx context.Context
+	cancel       context.CancelFunc
+	limit        time.Duration
+	last         sync.Once
+}
+
+func newEnding(service context.Context, limit time.Duration) *ending {
+	e := &ending{service: service, limit: limit}
+	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(service))
+	return e
+}
+
+// write calls f with the context.
+func (e *ending) write(f func(context.Context)) {
+	defer context.AfterFunc(e.service, func() { e.last.Do(func() { time.AfterFunc(e.limit, e.cancel) }) })()
+	f(e.ctx)
+}
+
 // publishEnd writes the end of a step, and returns the record's offset; -1 if it could not be written.
-func (w *worker) publishEnd(ctx context.Context, j *job, record *eventsv1.StepFinished) int64 {
-	offset, err := w.publishAt(ctx, j.queue, changeOf(j.step.Build), j.step.Origin.Trace, record)
+func (w *worker) publishEnd(j *job, record *eventsv1.StepFinished) (offset int64) {
+	var err error
+	j.ending.write(func(ctx context.Context) {
+		offset, err = w.publishAt(ctx, j.queue, changeOf(j.step.Build), j.step.Origin.Trace, record)
+	})
 	if err != nil {
 		w.Logger.Error("the end of a step could not be written; it is run again once its lease lapses",
 			"queue", j.queue, "target", record.Target, "outcome", record.Outcome, "error", err)
@@ -107,7 +127,7 @@ func (j *job) only(place *workplace) *job {
 	if len(j.companions) == 0 {
 		return j
 	}
-	one := &job{queue: j.queue, step: j.stillOpen()[0], lease: j.lease, began: j.began}
+	one := &job{queue: j.queue, step: j.stillOpen()[0], lease: j.lease, began: j.began, ending: j.ending}
 	if target, laidOut := place.targets[one.step.Version]; laidOut {
 		place.step.Target = target
 	} else if place.problem == "" {
