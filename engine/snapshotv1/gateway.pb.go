@@ -491,7 +491,9 @@ type GatewayView struct {
 	// The mainline was surveyed again, with another reading.
 	SurveyedAgain bool `protobuf:"varint,27,opt,name=surveyed_again,json=surveyedAgain,proto3" json:"surveyed_again,omitempty"`
 	// The last attempt at each version that counts no more because of a refusal (Refused.base_outdated), oldest first.
-	Outdated      []*v1.Proof `protobuf:"bytes,28,rep,name=outdated,proto3" json:"outdated,omitempty"`
+	Outdated []*v1.Proof `protobuf:"bytes,28,rep,name=outdated,proto3" json:"outdated,omitempty"`
+	// The last attempt at each version that does not count against it, as somebody was rejected or ejected for it, or retried it; oldest first.
+	Withdrawn     []*v1.Proof `protobuf:"bytes,29,rep,name=withdrawn,proto3" json:"withdrawn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -718,6 +720,13 @@ func (x *GatewayView) GetSurveyedAgain() bool {
 func (x *GatewayView) GetOutdated() []*v1.Proof {
 	if x != nil {
 		return x.Outdated
+	}
+	return nil
+}
+
+func (x *GatewayView) GetWithdrawn() []*v1.Proof {
+	if x != nil {
+		return x.Withdrawn
 	}
 	return nil
 }
@@ -2401,7 +2410,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\bdelivery\x18\x02 \x01(\tR\bdelivery\x12<\n" +
 	"\arefused\x18\x03 \x01(\v2\".landfall.events.v1.RequestRefusedR\arefused\x129\n" +
 	"\badmitted\x18\x04 \x01(\v2\x1d.landfall.events.v1.AdmissionR\badmitted\x12\x16\n" +
-	"\x06change\x18\x05 \x01(\tR\x06change\"\xf0\v\n" +
+	"\x06change\x18\x05 \x01(\tR\x06change\"\xa9\f\n" +
 	"\vGatewayView\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x125\n" +
 	"\x06lineup\x18\x02 \x01(\v2\x1d.landfall.snapshots.v1.LineupR\x06lineup\x12\x1a\n" +
@@ -2431,7 +2440,8 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\x06pushes\x18\x19 \x03(\v2\".landfall.snapshots.v1.GatewayPushR\x06pushes\x122\n" +
 	"\x06survey\x18\x1a \x01(\v2\x1a.landfall.events.v1.SurveyR\x06survey\x12%\n" +
 	"\x0esurveyed_again\x18\x1b \x01(\bR\rsurveyedAgain\x125\n" +
-	"\boutdated\x18\x1c \x03(\v2\x19.landfall.events.v1.ProofR\boutdated\"\xd9\x01\n" +
+	"\boutdated\x18\x1c \x03(\v2\x19.landfall.events.v1.ProofR\boutdated\x127\n" +
+	"\twithdrawn\x18\x1d \x03(\v2\x19.landfall.events.v1.ProofR\twithdrawn\"\xd9\x01\n" +
 	"\vGatewayPush\x12\x16\n" +
 	"\x06commit\x18\x01 \x01(\tR\x06commit\x12\x16\n" +
 	"\x06author\x18\x02 \x01(\tR\x06author\x12\x14\n" +
@@ -2675,38 +2685,39 @@ var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	7,  // 28: landfall.snapshots.v1.GatewayView.pushes:type_name -> landfall.snapshots.v1.GatewayPush
 	40, // 29: landfall.snapshots.v1.GatewayView.survey:type_name -> landfall.events.v1.Survey
 	41, // 30: landfall.snapshots.v1.GatewayView.outdated:type_name -> landfall.events.v1.Proof
-	28, // 31: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
-	10, // 32: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
-	12, // 33: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
-	13, // 34: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
-	14, // 35: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
-	15, // 36: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
-	42, // 37: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
-	10, // 38: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
-	10, // 39: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
-	43, // 40: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
-	10, // 41: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
-	44, // 42: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
-	9,  // 43: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	15, // 44: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
-	9,  // 45: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	20, // 46: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
-	21, // 47: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
-	21, // 48: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
-	18, // 49: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
-	45, // 50: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
-	46, // 51: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
-	9,  // 52: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	23, // 53: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
-	24, // 54: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
-	9,  // 55: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	47, // 56: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
-	48, // 57: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
-	58, // [58:58] is the sub-list for method output_type
-	58, // [58:58] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	41, // 31: landfall.snapshots.v1.GatewayView.withdrawn:type_name -> landfall.events.v1.Proof
+	28, // 32: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
+	10, // 33: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
+	12, // 34: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
+	13, // 35: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
+	14, // 36: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
+	15, // 37: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
+	42, // 38: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
+	10, // 39: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
+	10, // 40: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
+	43, // 41: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
+	10, // 42: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
+	44, // 43: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
+	9,  // 44: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	15, // 45: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
+	9,  // 46: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	20, // 47: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
+	21, // 48: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
+	21, // 49: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
+	18, // 50: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
+	45, // 51: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
+	46, // 52: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
+	9,  // 53: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	23, // 54: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
+	24, // 55: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
+	9,  // 56: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	47, // 57: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
+	48, // 58: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
+	59, // [59:59] is the sub-list for method output_type
+	59, // [59:59] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_gateway_proto_init() }

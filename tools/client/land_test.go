@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,5 +65,30 @@ func TestLandAsksNoLongerThanItsTimeout(t *testing.T) {
 	}
 	if out, progress, code := run("land", "one", "--timeout", "-1s", "--server", url); code != ExitFailed || !strings.Contains(progress, "--timeout is -1s") {
 		t.Errorf("exit %d\n%s%s", code, out, progress)
+	}
+}
+
+// TestARetryIsAskedForAgainUntilTheGatewayHasReadWhatFailed: of a change, and of the mainline.
+func TestARetryIsAskedForAgainUntilTheGatewayHasReadWhatFailed(t *testing.T) {
+	for name, path := range map[string]string{"c": "/v1/queues/main/changes/c/retry", "--mainline": "/v1/queues/main/retry"} {
+		var asked []string
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case r.Method == http.MethodGet:
+				t.Errorf("%s asks for %s", name, r.URL.Path)
+			case len(asked) < 2:
+				w.WriteHeader(http.StatusServiceUnavailable)
+				_ = json.NewEncoder(w).Encode(api.Failure{Error: api.FailureDetail{Code: api.CodeNotReady, Message: "No run that failed has been read yet."}})
+			default:
+				_ = json.NewEncoder(w).Encode(map[string]string{"queue": "main", "outcome": api.OutcomeRetried, "message": "It no longer counts."})
+			}
+			asked = append(asked, r.URL.Path)
+		}))
+		t.Cleanup(server.Close)
+		out, progress, code := run("retry", name, "--queue", "main", "--server", server.URL)
+		if code != 0 || !strings.Contains(out, "It no longer counts.") || !slices.Equal(asked, []string{path, path, path}) {
+			t.Errorf("retry %s: exit %d after %v\n%s%s", name, code, asked, out, progress)
+		}
 	}
 }

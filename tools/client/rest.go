@@ -28,7 +28,7 @@ const (
 	maxAnswerBytes = 64 << 20
 	userAgent      = "landfall"
 	requestTimeout = 40 * time.Second
-	// readyPatience is how long a starting gateway is waited for.
+	// readyPatience is how long a gateway is waited for that has not read enough of the log.
 	readyPatience = 15 * time.Second
 )
 
@@ -93,8 +93,8 @@ func queuePath(queue string, parts ...string) string {
 	return path
 }
 
-// open makes a request; an answer of status 400 and above is a *Failure. A gateway that has just started and
-// still reads the log, for the present or for the past, is asked again for a while: nothing was done there.
+// open makes a request; an answer of status 400 and above is a *Failure. A gateway that has not read
+// enough of the log yet, for the present or for the past, is asked again for a while: nothing was done there.
 func (c *Client) open(ctx context.Context, method, path string, body any, header http.Header) (*http.Response, error) {
 	for started := time.Now(); ; {
 		response, err := c.openOnce(ctx, method, path, body, header)

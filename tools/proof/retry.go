@@ -57,7 +57,7 @@ func (x *site) retryMainline() {
 	if x.retries == maxRetries {
 		return
 	}
-	if failed := x.view().MainlineFailed(); len(failed) > 0 {
+	if failed, _ := x.view().MainlineFailed(); len(failed) > 0 {
 		x.steer(fmt.Sprintf("retry%d of the mainline", x.retries), &eventsv1.ChangeRetried{Change: &eventsv1.ChangeRef{}, Failed: failed, Who: "operator"})
 		x.retries++
 	}

@@ -114,6 +114,8 @@ func (h *handler) unblock(w http.ResponseWriter, r *http.Request, body SteerBody
 		switch {
 		case err != nil:
 			return nil, err
+		case block.Unread:
+			return nil, unread(id + " is blocked")
 		case len(block.Targets) == 0:
 			return nil, fail(http.StatusConflict, codeNotApplied, id+" is in the queue; there is nothing to retry.", "Steps that failed by chance are retried automatically; `landfall explain` says what it waits for.")
 		case !block.OnMainline:
@@ -130,6 +132,11 @@ func (h *handler) unblock(w http.ResponseWriter, r *http.Request, body SteerBody
 	writeJSON(w, http.StatusOK, reply)
 }
 
+// unread is the failure to retry what follows from a run in another topic, which may be read first.
+func unread(what string) error {
+	return fail(http.StatusServiceUnavailable, CodeNotReady, "No run that failed for which "+what+" has been read yet.", "Ask again in a moment.")
+}
+
 // serveRetryMainline takes back the failures for which the mainline itself is red or without a result, so that it is verified again.
 func (h *handler) serveRetryMainline(w http.ResponseWriter, r *http.Request) {
 	var body SteerBody
@@ -140,10 +147,14 @@ func (h *handler) serveRetryMainline(w http.ResponseWriter, r *http.Request) {
 	reply := SteerReply{Queue: r.PathValue("queue")}
 	steer := func(s *steering) (proto.Message, error) {
 		var failed []*eventsv1.Proof
-		if err := h.read(r, func(q *view.Queue) { failed = q.MainlineFailed() }); err != nil {
+		var missing bool
+		err := h.read(r, func(q *view.Queue) { failed, missing = q.MainlineFailed() })
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if len(failed) == 0 {
+		case missing:
+			return nil, unread("the mainline is red")
+		case len(failed) == 0:
 			return nil, fail(http.StatusConflict, codeNotApplied, "Nothing is known to fail on the mainline; there is nothing to retry.", "`landfall status` says what is verified there.")
 		}
 		var list []string

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"landfall.build/engine/evidence"
 	"landfall.build/engine/lineup"
 	"landfall.build/engine/targets"
 	"landfall.build/events"
@@ -20,6 +21,7 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
 		return consequence
 	}
 	q.foldLeft(consequence, e)
+	q.steps.withdraw(evidence.Withdrawn(e.Message))
 	switch f := e.Message.(type) {
 	case *eventsv1.ChangeAdmitted, *eventsv1.ChangeRevised:
 		q.foldEntered(consequence, e.Time)

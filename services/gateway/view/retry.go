@@ -17,6 +17,9 @@ type Block struct {
 	Failed []*eventsv1.Proof
 	// OnMainline is set if Failed has a version of the mainline. Without one the mainline is being verified.
 	OnMainline bool
+	// Unread is set if the change is blocked by runs that were not read yet: none of its own that failed was, or none of the mainline's
+	// though the mainline is red.
+	Unread bool
 }
 
 // BlockOf returns what keeps a change blocked; Targets is empty if nothing does.
@@ -55,11 +58,16 @@ func (q *Queue) BlockOf(id string) Block {
 		}
 	}
 	slices.SortFunc(b.Failed, byVersion)
+	red := slices.DeleteFunc(q.redVersionsOfMainline(), func(v version) bool {
+		return !slices.ContainsFunc(b.Targets, func(t string) bool { return isHeldTo(t, v.target) })
+	})
+	b.Unread = len(own) > 0 && len(b.Targets) == 0 || len(red) > 0 && !slices.ContainsFunc(red, q.hasFailed)
 	return b
 }
 
 // MainlineFailed returns the last attempt at each version of the mainline as it stands that is red there or has no result, by target.
-func (q *Queue) MainlineFailed() (failed []*eventsv1.Proof) {
+// Without any, unread is set if the mainline is red: by runs that were not read yet.
+func (q *Queue) MainlineFailed() (failed []*eventsv1.Proof, unread bool) {
 	seen := map[version]bool{}
 	add := func(v version) {
 		a := q.steps.settling(v)
@@ -80,7 +88,7 @@ func (q *Queue) MainlineFailed() (failed []*eventsv1.Proof) {
 		}
 	}
 	slices.SortFunc(failed, byVersion)
-	return failed
+	return failed, len(failed) == 0 && len(q.redVersionsOfMainline()) > 0
 }
 
 func byVersion(x, y *eventsv1.Proof) int {
@@ -129,11 +137,14 @@ func (q *Queue) verifiesNothing() bool {
 		!slices.ContainsFunc(q.check.GetClasses(), func(k *eventsv1.Class) bool { return len(k.Outcomes) == 0 })
 }
 
-// failedAt names the last attempt at a version that did not pass, nil if there is none. One that was aborted has no result.
+func (q *Queue) hasFailed(v version) bool { return q.failedAt(v) != nil }
+
+// failedAt names the last attempt at a version that did not pass and counts against it, nil if there is none. One that was aborted has no
+// result.
 func (q *Queue) failedAt(v version) (p *eventsv1.Proof) {
 	for _, a := range q.steps.attempts[v] {
 		switch {
-		case a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED, a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_ABORTED, a.forgotten, a.number < p.GetAttempt():
+		case a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED, a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_ABORTED, a.forgotten, a.number <= q.steps.withdrawn.upTo[v], a.number < p.GetAttempt():
 			continue
 		}
 		p = &eventsv1.Proof{Version: &eventsv1.TargetVersion{Target: v.target, Hash: v.hash}, Build: a.build, Attempt: a.number}

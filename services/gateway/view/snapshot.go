@@ -23,7 +23,7 @@ func (q *Queue) Snapshot() *snapshotv1.GatewayView {
 		Known: q.known.Snapshot(), Check: q.check, Ranking: q.priority.ranking,
 		History: w.history(&q.history), Builds: w.builds(&q.builds), Attempts: w.attempts(q.steps.order),
 		Flakes: q.flakes.Snapshot(), Quarantines: q.quarantines.List(), Owners: q.ownersSnapshot(), Choice: q.choice.Snapshot(), Survey: q.survey,
-		Pushes: q.pushesSnapshot(), Outdated: q.steps.outdatedSnapshot(),
+		Pushes: q.pushesSnapshot(), Outdated: q.steps.outdated.snapshot(), Withdrawn: q.steps.withdrawn.snapshot(),
 	}
 	for _, c := range q.changes {
 		m.Changes = append(m.Changes, w.change(c))
@@ -98,6 +98,7 @@ func Restore(m *snapshotv1.GatewayView, name string, limits Limits) (*Queue, err
 	r.history(&q.history, m.GetHistory())
 	r.builds(&q.builds, m.GetBuilds())
 	q.steps.outdate(m.GetOutdated())
+	q.steps.withdraw(m.GetWithdrawn())
 	r.attempts(&q.steps, m.GetAttempts())
 	for _, l := range m.GetLeases() {
 		q.steps.leases[version{l.Target, l.Hash}] = l

@@ -11,8 +11,8 @@ import (
 
 type version struct{ target, hash string }
 
-// maxOutdated bounds how many versions are kept whose attempts count no more.
-const maxOutdated = 1024
+// maxTakenBack bounds how many versions are kept whose attempts count no more, or not against them.
+const maxTakenBack = 1024
 
 // attempt is one finished run of a step.
 type attempt struct {
@@ -44,16 +44,43 @@ type stepStore struct {
 	order []*attempt
 	tails []*attempt
 	bytes int
-	// outdated has the last attempt at a version that counts no more (M23c); outdatedOrder has the versions, oldest first. They are kept, as
-	// refusals and attempts stand in different topics, and either may be read first.
-	outdated      map[version]uint32
-	outdatedOrder []version
+	// outdated has the last attempt at a version that counts no more (M23c), withdrawn the last one that does not count against it
+	// (M20a, M23a).
+	outdated, withdrawn takenBack
 	// generation rises with everything that could change what is known of a version; it is never 0.
 	generation uint64 `snapshot:"-"`
 }
 
 func newStepStore(limits Limits) stepStore {
-	return stepStore{limits: limits, attempts: map[version][]*attempt{}, leases: map[version]*eventsv1.StepLeased{}, outdated: map[version]uint32{}, generation: 1}
+	return stepStore{limits: limits, attempts: map[version][]*attempt{}, leases: map[version]*eventsv1.StepLeased{},
+		outdated: takenBack{upTo: map[version]uint32{}}, withdrawn: takenBack{upTo: map[version]uint32{}}, generation: 1}
+}
+
+// takenBack holds the last attempt at each version that was taken back. It is kept, as what takes attempts back and the attempts stand in
+// different topics, and either may be read first.
+type takenBack struct {
+	upTo map[version]uint32
+	// order has the versions, oldest first.
+	order []version
+}
+
+func (t *takenBack) add(p *eventsv1.Proof) {
+	v := version{p.GetVersion().GetTarget(), p.GetVersion().GetHash()}
+	if _, had := t.upTo[v]; !had {
+		t.order = append(t.order, v)
+	}
+	t.upTo[v] = max(t.upTo[v], p.GetAttempt())
+	for len(t.order) > maxTakenBack {
+		delete(t.upTo, t.order[0])
+		t.order = t.order[1:]
+	}
+}
+
+func (t *takenBack) snapshot() (out []*eventsv1.Proof) {
+	for _, v := range t.order {
+		out = append(out, &eventsv1.Proof{Version: &eventsv1.TargetVersion{Target: v.target, Hash: v.hash}, Attempt: t.upTo[v]})
+	}
+	return out
 }
 
 // lease keeps who runs a step; a lease of a group is kept for each of its versions.
@@ -126,7 +153,7 @@ func (s *stepStore) finish(f *eventsv1.StepFinished) bool {
 }
 
 func (s *stepStore) add(a *attempt) {
-	a.forgotten = a.forgotten || a.number <= s.outdated[a.version]
+	a.forgotten = a.forgotten || a.number <= s.outdated.upTo[a.version]
 	s.attempts[a.version] = append(s.attempts[a.version], a)
 	s.order = append(s.order, a)
 	if len(a.tail) > 0 {
@@ -186,23 +213,16 @@ func (s *stepStore) outdate(upTo []*eventsv1.Proof) {
 		for _, a := range s.attempts[v] {
 			a.forgotten = a.forgotten || a.number <= p.Attempt
 		}
-		if _, had := s.outdated[v]; !had {
-			s.outdatedOrder = append(s.outdatedOrder, v)
-		}
-		s.outdated[v] = max(s.outdated[v], p.Attempt)
-	}
-	for len(s.outdatedOrder) > maxOutdated {
-		delete(s.outdated, s.outdatedOrder[0])
-		s.outdatedOrder = s.outdatedOrder[1:]
+		s.outdated.add(p)
 	}
 	s.generation++
 }
 
-func (s *stepStore) outdatedSnapshot() (out []*eventsv1.Proof) {
-	for _, v := range s.outdatedOrder {
-		out = append(out, &eventsv1.Proof{Version: &eventsv1.TargetVersion{Target: v.target, Hash: v.hash}, Attempt: s.outdated[v]})
+// withdraw notes that attempts up to some do not count against their versions.
+func (s *stepStore) withdraw(upTo []*eventsv1.Proof) {
+	for _, p := range upTo {
+		s.withdrawn.add(p)
 	}
-	return out
 }
 
 // passedBefore returns the time of the last attempt at a version that passed and counts no more.
