@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"syscall"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/engine/memberset"
+	"landfall.build/events/processortest"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -74,19 +74,11 @@ func (s shape) run(b *testing.B, f func(b *testing.B, q *eventsv1.Profile)) {
 // measured also reports the processor time of an operation, the garbage collector's included: on a machine with other
 // work that tells more than the elapsed time.
 func measured(b *testing.B, operation func()) {
-	before := processorTime(b)
+	before := processortest.Used(b)
 	for b.Loop() {
 		operation()
 	}
-	b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op")
-}
-
-func processorTime(b *testing.B) int64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return u.Utime.Nano() + u.Stime.Nano()
+	b.ReportMetric(float64(processortest.Used(b)-before)/float64(b.N), "cpu-ns/op")
 }
 
 // BenchmarkBest is the best builds from scratch; the graph and what each change is worth are there.

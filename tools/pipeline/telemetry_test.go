@@ -4,9 +4,10 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
+
+	"landfall.build/events/processortest"
 )
 
 // BenchmarkTelemetry is what measuring and tracing cost: the processor's time for each event from outside, and the time to decide, of the
@@ -22,14 +23,14 @@ func BenchmarkTelemetry(b *testing.B) {
 			r.fill()
 			before := 0
 			r.pace(func(n int) bool { before = len(r.deciding()); return n < warmUp })
-			events, began := 0, processorTime()
+			events, began := 0, processortest.Used(b)
 			for b.Loop() {
 				want := before + samplesPerOperation
 				last := 0
 				r.pace(func(n int) bool { last = n; return len(r.deciding()) < want })
 				events, before = events+last, want
 			}
-			spent := processorTime() - began
+			spent := processortest.Used(b) - began
 			took := r.deciding()[before-samplesPerOperation*b.N : before]
 			slices.Sort(took)
 			b.ReportMetric(float64(spent.Microseconds())/float64(max(1, events)), "cpu-us/event")
@@ -38,15 +39,6 @@ func BenchmarkTelemetry(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
-}
-
-// processorTime returns what this process has used of processors.
-func processorTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		panic(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // scrape reads the metrics every second.

@@ -2,25 +2,10 @@ package nodegraph
 
 import (
 	"strings"
-	"syscall"
 	"testing"
-	"time"
-)
 
-// processor returns the processor time that f takes: what else runs on the machine is not in it.
-func processor(t *testing.T, f func()) time.Duration {
-	t.Helper()
-	used := func() time.Duration {
-		var u syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-			t.Fatal(err)
-		}
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
-	begin := used()
-	f()
-	return used() - begin
-}
+	"landfall.build/events/processortest"
+)
 
 // A file of any content is read in a time that its size bounds, some hundred times that of source code of this size at most: nothing can
 // end a scan from outside.
@@ -29,7 +14,7 @@ func TestNoFileTakesLongToRead(t *testing.T) {
 	fill := func(before, repeated, after string) string {
 		return before + strings.Repeat(repeated, size/len(repeated)) + after
 	}
-	ordinary := processor(t, func() {
+	ordinary := processortest.Of(t, func() {
 		scan([]byte(fill("", "import { a } from './a.js'; // a comment\nexport function b(c) { return a(c, \"text\") + `${c}`; }\n", "")), script)
 	})
 	for name, code := range map[string]string{
@@ -48,7 +33,7 @@ func TestNoFileTakesLongToRead(t *testing.T) {
 		"package managers":         fill("spawn", "'npm", "") + fill("", "; npm x", ""),
 		"paths with computed ends": fill("", "../${", ""),
 	} {
-		if took := processor(t, func() { scan([]byte(code), script) }); took > 300*ordinary {
+		if took := processortest.Of(t, func() { scan([]byte(code), script) }); took > 300*ordinary {
 			t.Errorf("%s took %v, source code of this size %v", name, took, ordinary)
 		}
 	}

@@ -6,14 +6,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"landfall.build/events/processortest"
 )
 
-// A file of any content is read in a time that its size bounds: nothing can end a scan from outside.
+// A file of any content is read in a time that its size bounds, fifty times that of source code of this size at most: nothing can
+// end a scan from outside.
 func TestNoFileTakesLongToRead(t *testing.T) {
 	const size = 1 << 20
 	fill := func(before, repeated, after string) string {
 		return before + strings.Repeat(repeated, size/len(repeated)) + after
 	}
+	source := fill("", "from a.b import c, d  # a comment\n\n\ndef e(f):\n    return c(f, \"text\") + f'{d}'\n", "")
+	ordinary := processortest.Of(t, func() { parseFacts([]byte(source)) })
 	for name, code := range map[string]string{
 		"a long name":                     fill("import a", ".a", ""),
 		"dots":                            fill("import a", ".", ""),
@@ -30,10 +35,8 @@ func TestNoFileTakesLongToRead(t *testing.T) {
 		"calls with a long name":          fill("import_module('a", ".a", "')"),
 		"long names in an unclosed paren": fill("(", "from a.b import c, d\n", ""),
 	} {
-		begin := time.Now()
-		parseFacts([]byte(code))
-		if took := time.Since(begin); took > 5*time.Second {
-			t.Errorf("%s took %v", name, took)
+		if took := processortest.Of(t, func() { parseFacts([]byte(code)) }); took > 50*ordinary {
+			t.Errorf("%s took %v, source code of this size %v", name, took, ordinary)
 		}
 	}
 }
@@ -45,7 +48,7 @@ func TestALongNameIsNoModule(t *testing.T) {
 	}
 }
 
-// The definitions of projects, too.
+// The definitions of projects, too: two hundred times those of a project with an ordinary one of this size at most.
 func TestNoDefinitionTakesLongToRead(t *testing.T) {
 	many := func(line string) string {
 		var b strings.Builder
@@ -54,6 +57,20 @@ func TestNoDefinitionTakesLongToRead(t *testing.T) {
 		}
 		return b.String()
 	}
+	load := func(t *testing.T, tree memoryTree) (took time.Duration) {
+		for n := range 300 {
+			dir := "deep/" + strings.Repeat("a/", n%30) + string(rune('a'+n%26)) + "/"
+			tree[dir+"test_a.py"], tree[dir+"b.py"] = "import c\n", "import d\n"
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		return processortest.Of(t, func() {
+			if _, err := newLoader(t, Options{}).Load(ctx, "", tree); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	ordinary := load(t, memoryTree{"setup.cfg": many("# a comment\n") + "[options]\n"})
 	for name, tree := range map[string]memoryTree{
 		"a long value in a setup.cfg":       {"setup.cfg": "[options]\npackages=\n" + many(" x\n")},
 		"many keys in a setup.cfg":          {"setup.cfg": "[options]\n" + many("xN=1\n")},
@@ -63,15 +80,9 @@ func TestNoDefinitionTakesLongToRead(t *testing.T) {
 		"many names of folders to pass by":  {"pytest.ini": "[pytest]\nnorecursedirs =\n" + many(" x*yN*\n"), "setup.py": ""},
 		"many folders in which modules are": {"pytest.ini": "[pytest]\npythonpath =\n" + many(" ../xN\n"), "setup.py": ""},
 	} {
-		for n := range 300 {
-			dir := "deep/" + strings.Repeat("a/", n%30) + string(rune('a'+n%26)) + "/"
-			tree[dir+"test_a.py"], tree[dir+"b.py"] = "import c\n", "import d\n"
-		}
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
-			if _, err := newLoader(t, Options{}).Load(ctx, "", tree); err != nil {
-				t.Error(err)
+			if took := load(t, tree); took > 200*ordinary {
+				t.Errorf("took %v, with a setup.cfg of this size %v", took, ordinary)
 			}
 		})
 	}
