@@ -329,7 +329,7 @@ func (l *Ledger) ForgetTrivial(v Version) {
 // TakeBack folds a record of landfall.changes that takes attempts back, and returns their versions. A rejection, an ejection (M20a) and a
 // ChangeRetried (M23a) withdraw attempts; a refusal outdates them (M23c).
 func (l *Ledger) TakeBack(m proto.Message) (versions []Version) {
-	for _, p := range Withdrawn(m) {
+	for _, p := range withdrawn(m) {
 		l.Withdraw(VersionOf(p), p.GetAttempt())
 		versions = append(versions, VersionOf(p))
 	}
@@ -345,12 +345,11 @@ func (l *Ledger) TakeBack(m proto.Message) (versions []Version) {
 // TakesBack reports whether a record of landfall.changes takes back what attempts have shown.
 func TakesBack(m proto.Message) bool {
 	f, is := m.(*eventsv1.Refused)
-	return is && len(f.GetBaseOutdated()) > 0 || len(Withdrawn(m)) > 0
+	return is && len(f.GetBaseOutdated()) > 0 || len(withdrawn(m)) > 0
 }
 
-// Withdrawn returns the last attempt at each version that no longer counts against it because of a record of landfall.changes; nil if it
-// withdraws nothing.
-func Withdrawn(m proto.Message) []*eventsv1.Proof {
+// withdrawn returns the last attempt at each version that no longer counts against it.
+func withdrawn(m proto.Message) []*eventsv1.Proof {
 	switch f := m.(type) {
 	case *eventsv1.ChangeRejected:
 		return f.GetReason().GetFailed()

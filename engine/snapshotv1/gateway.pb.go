@@ -492,7 +492,7 @@ type GatewayView struct {
 	SurveyedAgain bool `protobuf:"varint,27,opt,name=surveyed_again,json=surveyedAgain,proto3" json:"surveyed_again,omitempty"`
 	// The last attempt at each version that counts no more because of a refusal (Refused.base_outdated), oldest first.
 	Outdated []*v1.Proof `protobuf:"bytes,28,rep,name=outdated,proto3" json:"outdated,omitempty"`
-	// The last attempt at each version that does not count against it, as somebody was rejected or ejected for it, or retried it; oldest first.
+	// The last attempt at each version that does not count against it, as somebody retried it (ChangeRetried.failed), oldest first.
 	Withdrawn     []*v1.Proof `protobuf:"bytes,29,rep,name=withdrawn,proto3" json:"withdrawn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

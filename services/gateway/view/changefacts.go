@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"landfall.build/engine/evidence"
 	"landfall.build/engine/lineup"
 	"landfall.build/engine/targets"
 	"landfall.build/events"
@@ -21,7 +20,6 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
 		return consequence
 	}
 	q.foldLeft(consequence, e)
-	q.steps.withdraw(evidence.Withdrawn(e.Message))
 	switch f := e.Message.(type) {
 	case *eventsv1.ChangeAdmitted, *eventsv1.ChangeRevised:
 		q.foldEntered(consequence, e.Time)

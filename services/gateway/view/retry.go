@@ -178,6 +178,7 @@ func (q *Queue) foldRetried(f *eventsv1.ChangeRetried, now time.Time) {
 		list = append(list, p.GetVersion().GetTarget())
 	}
 	list = sortedUnique(list)
+	q.steps.withdraw(f.Failed)
 	q.steps.generation++
 	if f.Change.GetChange() == "" {
 		return

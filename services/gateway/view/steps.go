@@ -44,8 +44,8 @@ type stepStore struct {
 	order []*attempt
 	tails []*attempt
 	bytes int
-	// outdated has the last attempt at a version that counts no more (M23c), withdrawn the last one that does not count against it
-	// (M20a, M23a).
+	// outdated has the last attempt at a version that counts no more (M23c), withdrawn the last one that does not count against it as
+	// somebody retried it (M23a).
 	outdated, withdrawn takenBack
 	// generation rises with everything that could change what is known of a version; it is never 0.
 	generation uint64 `snapshot:"-"`
@@ -218,7 +218,7 @@ func (s *stepStore) outdate(upTo []*eventsv1.Proof) {
 	s.generation++
 }
 
-// withdraw notes that attempts up to some do not count against their versions.
+// withdraw notes that attempts up to some were retried.
 func (s *stepStore) withdraw(upTo []*eventsv1.Proof) {
 	for _, p := range upTo {
 		s.withdrawn.add(p)
