@@ -23,6 +23,8 @@ type Part struct {
 	Graph *targets.Graph
 
 	loader *Loader
+	// absent is set if the tree holds nothing that an adapter reads.
+	absent *Invalid
 }
 
 // Target finds a target of the tree, with the commands that verify it. The whole repository
@@ -159,32 +161,39 @@ func Compare(ctx context.Context, loader *Loader, repo Repository, base string, 
 			result.Invalid, result.InvalidPart = &Invalid{Message: strings.Join(problems, "\n")}, i+1
 			return result, nil
 		}
+		if part.absent != nil && result.Base.absent == nil {
+			part.Graph = loader.undefined(tree, part.absent) // what removes the last definition has to be verified
+		}
 		result.Parts = append(result.Parts, part)
 	}
 	result.unite()
 	return result, nil
 }
 
-// Part loads a tree. Invalid definitions give, beside the error, a graph about which nothing is known. What takes longer than the
-// queue's analysis.timeout ends in ErrContained.
+// Part loads a tree. Invalid definitions give, beside the error, a graph about which nothing is known. If the tree holds nothing that
+// the adapters read, and the queue has no steps for the whole repository, the graph has its files, which no target covers. What takes
+// longer than the queue's analysis.timeout ends in ErrContained.
 func (l *Loader) Part(ctx context.Context, repo Repository, tree string) (Part, *Invalid, error) {
-	graph, err := l.graphInTime(ctx, repo, tree)
-	invalid, isInvalid := errors.AsType[*Invalid](err)
-	switch {
-	case isInvalid:
-		graph = targets.Unknown(tree, l.steps, "invalid target definitions: "+invalid.Message)
-	case err != nil:
+	found, err := l.readInTime(ctx, repo, tree)
+	part := Part{Tree: tree, Graph: found.graph, loader: l, absent: found.absent}
+	if invalid, is := errors.AsType[*Invalid](err); is {
+		part.Graph = unknownFor(tree, l.steps, invalid)
+		return part, invalid, nil
+	} else if err != nil {
 		return Part{}, nil, err
 	}
-	return Part{Tree: tree, Graph: graph, loader: l}, invalid, nil
+	if l.fallback {
+		return part, nil, nil
+	}
+	return part, found.absent, nil
 }
 
-// graphInTime is Graph within the limit.
-func (l *Loader) graphInTime(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
+// readInTime is read within the limit.
+func (l *Loader) readInTime(ctx context.Context, repo Repository, tree string) (definitions, error) {
 	if l.limit == 0 {
-		return l.Graph(ctx, repo, tree)
+		return l.read(ctx, repo, tree)
 	}
-	return Contain(ctx, l.limit, func(ctx context.Context) (*targets.Graph, error) { return l.Graph(ctx, repo, tree) })
+	return Contain(ctx, l.limit, func(ctx context.Context) (definitions, error) { return l.read(ctx, repo, tree) })
 }
 
 // unite joins the deltas of the prefixes.
@@ -236,9 +245,17 @@ func (r *Result) findCreated() {
 	}
 }
 
+// last returns the repository after the last landing commit, nothing if there is none.
+func (r *Result) last() Part {
+	if n := len(r.Parts); n > 0 {
+		return r.Parts[n-1]
+	}
+	return Part{}
+}
+
 // adapter names what found the targets of the last landing commit: an adapter, or several with a plus between them.
 func (r *Result) adapter() string {
-	if n := len(r.Parts); n > 0 && isWhole(r.Parts[n-1].Graph) {
+	if last := r.last(); last.absent != nil || last.Graph != nil && isWhole(last.Graph) {
 		return string(configuration.AdapterWholeRepository)
 	}
 	return cmp.Or(r.Base.loader.named, string(configuration.AdapterWholeRepository))

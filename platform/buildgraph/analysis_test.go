@@ -196,7 +196,7 @@ func TestTheWholeRepositoryIsOneVersionOfEachTree(t *testing.T) {
 	if versions(r) != "//:repository@1 //:repository@2" || r.All || len(r.Created) > 0 || r.Adapter != "whole-repository" {
 		t.Errorf("%+v", r)
 	}
-	if r := f.analyze(auto, start, files{"landfall.yaml": twoTargets, "b.txt": "1\n", "c.txt": "1\n"}); versions(r) != "//:a@1 //:b@1 //:c@1" || fmt.Sprint(r.Deleted) != "[//:repository]" {
+	if r := f.analyze(stepped, start, files{"landfall.yaml": twoTargets, "b.txt": "1\n", "c.txt": "1\n"}); versions(r) != "//:a@1 //:b@1 //:c@1" || fmt.Sprint(r.Deleted) != "[//:repository]" {
 		t.Errorf("the first manifest: δ = %s, deleted %v", versions(r), r.Deleted)
 	} else if created := r.Affected().Created; !slices.Equal(created, []uint32{0, 1, 2}) {
 		t.Errorf("of the first manifest's targets the base lacks those at %v", created)

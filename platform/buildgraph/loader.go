@@ -33,6 +33,8 @@ type Invalid struct {
 	Message string
 	// Unusable: nobody can check the tree out, so not even the whole of it can be built.
 	Unusable bool
+	// Absent: the tree holds nothing that the queue's adapters read.
+	Absent bool
 }
 
 func (e *Invalid) Error() string { return e.Message }
@@ -106,16 +108,51 @@ func (l *Loader) Close() {
 // Graph returns the target graph of the tree with that id. The error is *Invalid if its definitions are
 // wrong; any other error means that the tree could not be read.
 func (l *Loader) Graph(ctx context.Context, repo Repository, tree string) (*targets.Graph, error) {
+	found, err := l.read(ctx, repo, tree)
+	if err == nil && found.absent != nil && !l.fallback {
+		return nil, found.absent
+	}
+	return found.graph, err
+}
+
+// definitions is what a tree defines.
+type definitions struct {
+	graph *targets.Graph
+	// absent is set if it holds nothing that an adapter reads.
+	absent *Invalid
+}
+
+func (l *Loader) read(ctx context.Context, repo Repository, tree string) (definitions, error) {
 	if len(l.adapters) == 0 {
-		return targets.Whole(tree, l.steps), nil
+		return definitions{graph: targets.Whole(tree, l.steps)}, nil
 	}
 	release, err := l.acquire(ctx, tree)
 	if err != nil {
-		return nil, err
+		return definitions{}, err
 	}
 	defer release()
 	graph, err := l.load(ctx, repo, tree)
-	return graph, unusable(err)
+	absent, _ := errors.AsType[*Invalid](err)
+	if absent == nil || !absent.Absent {
+		return definitions{graph: graph}, unusable(err)
+	}
+	if len(l.steps) > 0 {
+		return definitions{l.undefined(tree, absent), absent}, nil
+	}
+	files, err := filesOf(ctx, repo, tree)
+	return definitions{files.Graph, absent}, unusable(err)
+}
+
+// undefined returns the graph of a tree that holds nothing that an adapter reads, and has to be verified as a whole.
+func (l *Loader) undefined(tree string, absent *Invalid) *targets.Graph {
+	if l.fallback {
+		return targets.Whole(tree, l.steps)
+	}
+	return unknownFor(tree, l.steps, absent)
+}
+
+func unknownFor(tree string, steps []targets.Command, invalid *Invalid) *targets.Graph {
+	return targets.Unknown(tree, steps, "invalid target definitions: "+invalid.Message)
 }
 
 // load asks each adapter and joins what they found.
@@ -147,10 +184,8 @@ func (l *Loader) load(ctx context.Context, repo Repository, tree string) (*targe
 			return known, nil // some of its targets are known
 		}
 		return targets.Unknown(tree, l.steps, unknown...), nil
-	case len(members) == 0 && l.fallback:
-		return targets.Whole(tree, l.steps), nil
 	case len(members) == 0:
-		return nil, &Invalid{Message: absent.message}
+		return nil, &Invalid{Message: absent.message, Absent: true}
 	case len(l.adapters) == 1 && len(members[0].Graph.Declared()) == 0:
 		return members[0].Graph, nil
 	}

@@ -42,19 +42,28 @@ func newUncoveredRule(settings configuration.Uncovered) uncoveredRule {
 	return uncoveredRule{policy: cmp.Or(settings.Policy, configuration.UncoveredWholeRepository), ignore: ignore}
 }
 
-// PolicyOf returns what the queue does about a change to a file that no target covers.
-func (l *Loader) PolicyOf(path string) configuration.UncoveredPolicy {
-	if slices.ContainsFunc(l.uncovered.ignore, func(p glob.Pattern) bool { return p.MatchesFile(path) }) {
+// PolicyOf returns what the queue does about a change to a file that no target covers, in a tree that has targets.
+func (l *Loader) PolicyOf(path string) configuration.UncoveredPolicy { return l.uncovered.of(path) }
+
+// Ignores reports whether the queue names a file as one for which nothing has to be built if no target covers it.
+func (l *Loader) Ignores(path string) bool { return l.uncovered.ignores(path) }
+
+func (r uncoveredRule) ignores(path string) bool {
+	return slices.ContainsFunc(r.ignore, func(p glob.Pattern) bool { return p.MatchesFile(path) })
+}
+
+func (r uncoveredRule) of(path string) configuration.UncoveredPolicy {
+	if r.ignores(path) {
 		return configuration.UncoveredIgnore
 	}
-	return l.uncovered.policy
+	return r.policy
 }
 
 // divide returns what the queue does about files that no target covers.
-func (l *Loader) divide(paths []string) Uncovered {
-	u := Uncovered{Policy: l.uncovered.policy}
+func (r uncoveredRule) divide(paths []string) Uncovered {
+	u := Uncovered{Policy: r.policy}
 	for _, path := range paths {
-		if l.PolicyOf(path) == configuration.UncoveredIgnore {
+		if r.of(path) == configuration.UncoveredIgnore {
 			u.Ignored = append(u.Ignored, path)
 		} else {
 			u.Files = append(u.Files, path)
@@ -118,7 +127,11 @@ func (r *Result) setUncovered(union targets.Analysis) {
 	if union.All {
 		return
 	}
-	r.Uncovered = r.Base.loader.divide(union.Uncovered)
+	rule := r.Base.loader.uncovered
+	if r.last().absent != nil {
+		rule.policy = configuration.UncoveredWholeRepository // the others are about what targets leave
+	}
+	r.Uncovered = rule.divide(union.Uncovered)
 	if r.Uncovered.affectsAll() {
 		r.All, r.Reasons = true, append(r.Reasons, r.Uncovered.reason())
 	}

@@ -172,3 +172,50 @@ func TestTheFactNamesTheFirstUncoveredFilesAsValidText(t *testing.T) {
 		t.Errorf("all is covered, and the fact has %v", fact.Uncovered)
 	}
 }
+
+// TestATreeWithoutAnyTargetLandsWhatTheQueueIgnores: where the queue has no steps for the whole repository, nothing else lands, nor does
+// a change that removes the last definition.
+func TestATreeWithoutAnyTargetLandsWhatTheQueueIgnores(t *testing.T) {
+	f := newFixture(t)
+	empty := f.commits("", files{".gitignore": "bin\n"})[0]
+	defined := f.commits(empty, files{"landfall.yaml": "targets: [{name: t, sources: [\"*.c\"], steps: [{name: s, run: [make]}]}]\n", "main.c": "1\n"})[0]
+	documents := under("", DocumentPatterns...)
+	inGo, proven := documents, documents
+	inGo.Adapter = configuration.AdapterGo
+	proven.WholeRepositorySteps = stepped.WholeRepositorySteps
+	for _, c := range []struct {
+		name     string
+		settings configuration.Analysis
+		base     string
+		edit     files
+		want     string
+	}{
+		{"a document that is ignored", documents, empty, files{"README.md": "1\n"}, "ignored [README.md]"},
+		{"of an adapter that finds nothing", inGo, empty, files{"README.md": "1\n"}, "ignored [README.md]"},
+		{"a document where nothing is ignored", auto, empty, files{"README.md": "1\n"}, "all //:repository@1: no target covers README.md"},
+		{"a source", documents, empty, files{"README.md": "1\n", "main.c": "1\n"}, "all //:repository@1: no target covers main.c"},
+		{"a source of an adapter that finds nothing", inGo, empty, files{"main.c": "1\n"}, "all //:repository@1: no target covers main.c"},
+		{"a source under the policy ignore", under("ignore"), empty, files{"main.c": "1\n"}, "all //:repository@1: no target covers main.c"},
+		{"a source under the policy warn", under("warn"), empty, files{"main.c": "1\n"}, "all //:repository@1: no target covers main.c"},
+		{"a document where steps verify the whole", proven, empty, files{"README.md": "1\n"}, "//:repository@1"},
+		{"the last definition goes", documents, defined, files{"landfall.yaml": "-", "README.md": "1\n"}, "//:repository@1"},
+		{"the first definition comes", documents, empty, files{"landfall.yaml": "targets: [{name: t, sources: [\"*.c\"], steps: [{name: s, run: [make]}]}]\n", "main.c": "1\n"}, "//:t@1"},
+	} {
+		r := f.analyze(c.settings, c.base, c.edit)
+		got := versions(r)
+		if r.All {
+			got = "all " + got + ": " + strings.Join(r.Reasons, "; ")
+		}
+		if len(r.Uncovered.Ignored) > 0 {
+			got = strings.TrimSpace(got + fmt.Sprintf(" ignored %v", r.Uncovered.Ignored))
+		}
+		if r.Invalid != nil || !strings.HasPrefix(got, c.want) || len(c.want) == 0 {
+			t.Errorf("%s: affects %q (%+v), want %q", c.name, got, r.Invalid, c.want)
+		}
+		for _, v := range r.Targets {
+			if target, _ := r.Parts[0].Target(v.Target); v.Trivial || v.Target == targets.Repository && len(target.Commands) > 0 != (len(c.settings.WholeRepositorySteps) > 0) {
+				t.Errorf("%s: %v is verified by %v", c.name, v, target.Commands)
+			}
+		}
+	}
+}

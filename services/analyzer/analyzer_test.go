@@ -203,7 +203,7 @@ func TestWithoutManifestsEveryTwoChangesMeetInTheWholeRepository(t *testing.T) {
 }
 
 func TestAWholeRepositoryWithoutStepsIsNotGreenByDefinition(t *testing.T) {
-	w := newWorld(t, files{"a": "a\n"})
+	w := newWorld(t, files{"a": "a\n"}, func(q *configuration.Queue) { q.Analysis.Uncovered.Ignore = nil })
 	w.admit("a", w.main, files{"a": "2\n"})
 	w.start("a")
 	check(t, "δ", targetsOf(w.analysis("a").Affected), []string{"//:repository@1"})

@@ -257,11 +257,7 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	case !found || target.Hash.String() != j.step.Hash:
 		return &workplace{workerFault: true, problem: otherVersion}
 	case len(target.Commands) == 0:
-		why := ""
-		if invalid != nil {
-			why = " (" + strings.TrimSuffix(invalid.Message, ".") + ")"
-		}
-		return &workplace{problem: "The tree's targets are not known" + why + " and the queue has no analysis.whole_repository_steps, so nothing can verify it."}
+		return &workplace{problem: unverifiable(part, invalid)}
 	}
 	key := ""
 	if !part.Graph.Leaving().Given(target.Name) { // what is given to a step is gone with the next checkout
@@ -287,6 +283,18 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 		place.problem, place.workerFault = fmt.Sprintf("The worker could not read the mainline's targets: %v.", err), true
 	}
 	return place
+}
+
+// unverifiable returns why nothing verifies the whole repository, as a sentence.
+func unverifiable(part buildgraph.Part, invalid *buildgraph.Invalid) string {
+	const lacking = " and the queue has no analysis.whole_repository_steps, so nothing can verify it: "
+	switch {
+	case len(part.Graph.Unknown()) == 0:
+		return "The repository has no targets" + lacking + "landfall init, in a clone, says what to write."
+	case invalid != nil:
+		return "The tree's targets are not known (" + strings.TrimSuffix(invalid.Message, ".") + ")" + lacking + "correct its definitions."
+	}
+	return "The tree's targets are not known" + lacking + "landfall init --check says why."
 }
 
 func (w *worker) checkOut(ctx context.Context, repository string, repo *gitrepo.Repo, tree string, files map[string]bool) (*workplace, error) {

@@ -94,13 +94,14 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 		return seen, lacks, err
 	}
 	whole := len(queue.Analysis.WholeRepositorySteps) > 0
+	undefined := seen.Targets == 0 && !whole
 	switch {
 	case seen.Invalid != "":
 		add("targets_invalid", "Correct them: until then every change conflicts with everything.", "The definitions of targets are wrong: %s", firstOf(seen.Invalid)+".")
 	case len(seen.Unknown) > 0:
 		add("targets_unknown", "Every change conflicts with everything until that is mended.", "The targets of %s are not known: %s.", queue.Branch, firstOf(strings.Join(seen.Unknown, "; ")))
-	case seen.Targets == 1 && len(seen.Programs) == 0, seen.Targets == 0 && !whole:
-		add("nothing_proven", "Write a landfall.yaml, or name commands in analysis.whole_repository_steps.", "Nothing proves a change, so none will land.")
+	case seen.Targets == 1 && len(seen.Programs) == 0, undefined:
+		add("nothing_proven", "Write a landfall.yaml, or name commands in analysis.whole_repository_steps.", "Nothing proves a change, so none will land but of files that analysis.uncovered ignores.")
 	}
 	folders := strings.Split(queue.Steps.Environment.Path, ":")
 	for _, program := range programsNeeded(found, queue, paths, seen) {
@@ -125,7 +126,7 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 	for _, name := range seen.Empty {
 		add("target_without_command", "Give it steps, or make it a dependency of a target that has some.", "Nothing verifies %s.", name)
 	}
-	if n := len(seen.Uncovered); n > 0 {
+	if n := len(seen.Uncovered); n > 0 && !undefined {
 		where := "analysis.inputs if steps read them" // which manifests do not have
 		if queue.Analysis.UsesAny(configuration.AdapterManifest) {
 			where = "the sources of a target of a landfall.yaml"

@@ -495,3 +495,18 @@ func TestATargetOfAMakefileThatNothingRunsIsSaid(t *testing.T) {
 		})
 	}
 }
+
+// TestWhereNothingProvesAnythingDocumentsAreIgnored: a first README lands all the same.
+func TestWhereNothingProvesAnythingDocumentsAreIgnored(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", files{".gitignore": "bin\n"})
+	r.push()
+	if out, err := r.init("--yes"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, queue := range r.configured().Queues {
+		if ignored := queue.Analysis.Uncovered.Ignore; !slices.Contains(ignored, "**/*.md") || !slices.Contains(ignored, "**/.gitignore") {
+			t.Errorf("ignored: %v", ignored)
+		}
+	}
+}

@@ -171,7 +171,7 @@ func (p plan) writeAnalysis(line func(string, ...any)) {
 		line("        build: %s", yamlList(build))
 		line("        test: %s", yamlList(test))
 	}
-	if len(p.uses) > 0 {
+	if len(p.uses) > 0 || len(p.whole) == 0 { // a repository that is one target has no other files
 		line("      uncovered:")
 		line("        # Files for which nothing has to be built. A change to another one that no target covers conflicts with everything,")
 		line("        # and the whole repository is verified: landfall targets --uncovered lists them.")

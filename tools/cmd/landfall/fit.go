@@ -24,13 +24,14 @@ func fitAdapters(ctx context.Context, config *configuration.Configuration, logge
 			continue
 		}
 		uses := buildgraph.Fitting(found)
+		queue.Analysis.Uncovered.Ignore = buildgraph.DocumentPatterns
 		if len(uses) == 0 {
-			fmt.Fprintf(out, "  queue %s: nothing can be proven, and no change will land: %s has no landfall.yaml and no build system that is known.\n"+
+			config.Queues[name] = queue
+			fmt.Fprintf(out, "  queue %s: nothing can be proven, and no change will land but of documents alone: %s has no landfall.yaml and no build system that is known.\n"+
 				"    Write a landfall.yaml, or name commands in analysis.whole_repository_steps of a configuration: landfall init makes both.\n", name, queue.Branch)
 			continue
 		}
 		buildgraph.SetAdapters(&queue.Analysis, uses)
-		queue.Analysis.Uncovered.Ignore = buildgraph.DocumentPatterns
 		config.Queues[name] = queue
 		var words []string
 		for _, use := range uses {

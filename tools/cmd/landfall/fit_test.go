@@ -48,6 +48,9 @@ func TestUpWithoutAConfigurationFindsTargetsByWhatTheMainlineHolds(t *testing.T)
 			if !strings.Contains(out.String(), c.said) {
 				t.Errorf("said %q, want %q", out.String(), c.said)
 			}
+			if ignored := len(config.Queues[name].Analysis.Uncovered.Ignore) > 0; ignored != (name != "empty") {
+				t.Errorf("documents are ignored: %v", ignored)
+			}
 			uses := config.Queues[name].Analysis.Uses()
 			for i, want := range c.adapters {
 				if len(uses) != len(c.adapters) || uses[i].Adapter != want {
