@@ -3,8 +3,9 @@
 //
 // A target version (name, hash) is run once however many commits have it, because the hash covers
 // everything that can affect it; with Full every target runs at every
-// commit. It is run at the last commit that has it. If it is not green there, it is run at the first, too: one that passes there has
-// become red by something that its hash does not cover, and the commit since which it is red is searched for. Target graphs and steps are read and run by the code that the queue uses (buildgraph,
+// commit. It is run at the last commit that has it. If it is not green there, it is run at the first, too: one that passes there, and
+// goes on to fail at the last, has become red by something that its hash does not cover, and the commit since which it is red is
+// searched for. A commit whose tree defines no targets is verified as the queue verifies such a change. Target graphs and steps are read and run by the code that the queue uses (buildgraph,
 // execution); what is proven is therefore the queue's decisions, not its reading of the manifests.
 //
 // What a landing commit names as quarantined (M24a) may be red there, and in the commits after it for as long as it is the same
@@ -124,7 +125,7 @@ type Report struct {
 	Versions int
 	// Steps counts the runs of this audit, repetitions among them.
 	Steps int
-	// Flaky versions passed only when they were run again.
+	// Flaky versions passed only when they were run again, or passed and failed at one commit.
 	Flaky []*Finding
 	// Took is how long it took, Busy the sum of the steps' durations.
 	Took, Busy time.Duration
@@ -213,13 +214,21 @@ func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) 
 		if err != nil {
 			return nil, fmt.Errorf("the targets of commit %s: %w", info.ID, err)
 		}
-		if invalid != nil {
+		alone, undefined, err := a.undefined(ctx, info, part, invalid)
+		if err != nil {
+			return nil, fmt.Errorf("what commit %s does to its parent: %w", info.ID, err)
+		}
+		if invalid != nil && !undefined {
 			parts[i] = []*Finding{{
 				Target: targets.Repository, Verdict: Red, Outcome: "invalid", Reason: "The tree defines no valid targets.", Tail: invalid.Message,
 			}}
 			continue
 		}
-		for t := range part.Graph.Targets() {
+		found := part.Graph.Targets()
+		if undefined {
+			found = slices.Values(alone)
+		}
+		for t := range found {
 			report.Commits[i].Targets++
 			if buildgraph.IsTrivial(t) {
 				continue
@@ -271,6 +280,46 @@ func (a *Auditor) Judge(ctx context.Context, commits []string) (*Report, error) 
 	return report, nil
 }
 
+// undefined reports whether a commit's tree defines no target, without being at fault, and returns what the queue verifies of such a
+// commit as a change: the whole repository, or nothing if it alters only files that the queue ignores.
+func (a *Auditor) undefined(ctx context.Context, commit gitrepo.Commit, part buildgraph.Part, invalid *buildgraph.Invalid) (whole []targets.Target, undefined bool, err error) {
+	one := false // the tree is one target
+	for t := range part.Graph.Targets() {
+		if t.Name != targets.Repository {
+			return nil, false, nil
+		}
+		one = true
+	}
+	if invalid != nil && !invalid.Absent {
+		return nil, false, nil
+	}
+	verified, _ := part.Target(targets.Repository)
+	if len(commit.Parents) == 0 {
+		matters := func(path string) bool { return !a.loader.Ignores(path) }
+		if one || slices.ContainsFunc(part.Graph.Uncovered(), matters) {
+			whole = append(whole, verified)
+		}
+		return whole, true, nil
+	}
+	parents, err := a.o.Repo.CommitInfos(ctx, commit.Parents[:1])
+	if err != nil {
+		return nil, false, err
+	}
+	change, err := buildgraph.Compare(ctx, a.loader, a.o.Repo, parents[0].Tree, []string{commit.Tree})
+	if err != nil {
+		return nil, false, err
+	}
+	if change.Invalid != nil {
+		return nil, false, nil
+	}
+	for _, v := range change.Targets {
+		if v.Target == targets.Repository {
+			whole = append(whole, verified)
+		}
+	}
+	return whole, true, nil
+}
+
 // finding returns the finding of a version, and the task that makes it if it has to be run.
 func (a *Auditor) finding(key version, part buildgraph.Part, t targets.Target) (*Finding, *task) {
 	if f := a.known[key]; f != nil && !a.o.Full {
@@ -279,7 +328,7 @@ func (a *Auditor) finding(key version, part buildgraph.Part, t targets.Target) (
 	f := &Finding{Target: key.target, Hash: key.hash, Verdict: Unproven}
 	a.known[key] = f
 	if len(t.Commands) == 0 {
-		f.Outcome, f.Reason = "unverifiable", "The repository's targets are not known, and no step says how to verify it as a whole (whole_repository_steps in the configuration)."
+		f.Outcome, f.Reason = "unverifiable", "The commit has no known targets, and no step says how to verify it as a whole (whole_repository_steps in the configuration)."
 		return f, nil
 	}
 	return f, &task{tree: part.Tree, leaving: part.Graph.Leaving(), target: t, finding: f}

@@ -208,9 +208,76 @@ func TestATreeWithoutValidTargetsIsRed(t *testing.T) {
 
 func TestARepositoryThatNothingVerifiesIsUnproven(t *testing.T) {
 	r := audittest.New(t)
-	r.Commit("no targets", map[string]string{"README.md": "hello\n"})
+	r.Commit("no targets", map[string]string{"main.c": "hello\n"})
 	out, _, err := run(t, "--repo", r.Dir)
 	if !errors.As(err, &NotGreen{}) || !strings.Contains(out, "unproven //:repository") || !strings.Contains(out, "whole_repository_steps") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestACommitWithoutTargetsIsVerifiedAsTheQueueVerifiesIt: by the steps of the whole repository, and not at all if it alters only what
+// the queue ignores. One that removes the last definition is red.
+func TestACommitWithoutTargetsIsVerifiedAsTheQueueVerifiesIt(t *testing.T) {
+	const steps = "      whole_repository_steps: [{name: whole, run: [sh, -c, \"! grep -rn bad .\"]}]\n"
+	const documents = "      uncovered: {ignore: [\"**/*.md\"]}\n"
+	type files = map[string]string
+	for name, c := range map[string]struct {
+		analysis string
+		edits    []files
+		want     []string
+	}{
+		"of an adapter that finds nothing yet": {"      adapter: go\n" + steps, []files{{"a.txt": "good\n"}, {"a.txt": "bad\n"}, {"a.txt": "good again\n"}, {"go.mod": "module m\n\ngo 1.26\n"}}, []string{"", "red", "", ""}},
+		"of a repository that is one target":   {steps + documents, []files{{"a.txt": "good\n"}, {"README.md": "bad\n"}}, []string{"", "red"}},
+		"without steps":                        {documents, []files{{"README.md": "1\n"}, {"main.c": "1\n"}, {"README.md": "2\n"}}, []string{"", "unproven", ""}},
+		"of an adapter, without steps":         {"      adapter: go\n" + documents, []files{{"README.md": "1\n"}, {"main.c": "1\n"}, {"README.md": "2\n"}}, []string{"", "unproven", ""}},
+		"the last definition goes":             {"      adapter: go\n" + steps, []files{{"go.mod": "module m\n\ngo 1.26\n"}, {"go.mod": ""}}, []string{"", "red"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := audittest.New(t)
+			var commits []string
+			for _, edit := range c.edits {
+				if text, is := edit["go.mod"]; is && text == "" {
+					r.Git("rm", "--quiet", "go.mod")
+					edit = nil
+				}
+				commits = append(commits, r.Commit("next", edit))
+			}
+			config := filepath.Join(t.TempDir(), "config.yaml")
+			text := "version: 1\nrepositories:\n  r:\n    url: " + r.Dir + "\nqueues:\n  q:\n    repository: r\n    analysis:\n" + c.analysis
+			if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			out, _, err := run(t, "--repo", r.Dir, "--config", config, "--json", "--retries", "0")
+			var got summary
+			if jsonErr := json.Unmarshal([]byte(out), &got); jsonErr != nil {
+				t.Fatalf("%v %v in %s", err, jsonErr, out)
+			}
+			verdicts := make([]string, len(commits))
+			for _, bad := range got.NotGreen {
+				verdicts[slices.Index(commits, bad.ID)] = "red"
+				if bad.Bad[0].Outcome == "unverifiable" {
+					verdicts[slices.Index(commits, bad.ID)] = "unproven"
+				}
+			}
+			if !slices.Equal(verdicts, c.want) {
+				t.Errorf("the commits are %q, want %q\n%s", verdicts, c.want, out)
+			}
+		})
+	}
+}
+
+// TestAVersionThatFailsAndPassesAtOneCommitIsFlaky: no commit made the difference, so no hash is said to miss something.
+func TestAVersionThatFailsAndPassesAtOneCommitIsFlaky(t *testing.T) {
+	r := audittest.New(t)
+	files := audittest.Target("a")
+	// The first of the runs fails, which is at the last commit, and every second one after it.
+	files["a/landfall.yaml"] = strings.Replace(files["a/landfall.yaml"], "cat a.txt; grep -q good a.txt", "echo x >> $RUNS; test $(($(wc -l < $RUNS) % 2)) -eq 0", 1)
+	r.Commit("flaky", files)
+	r.Commit("next", map[string]string{"c.txt": "1"})
+	r.Commit("last", map[string]string{"c.txt": "2"})
+	runs := filepath.Join(t.TempDir(), "runs")
+	out, _, err := run(t, "--repo", r.Dir, "--env", "RUNS="+runs, "--retries", "0", "--workers", "1")
+	if err != nil || !strings.Contains(out, "flaky: //a") || strings.Contains(out, "hash does not cover") || !strings.Contains(out, "3 of 3 commits are green") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -225,6 +225,7 @@ func fit(ctx context.Context, repo *gitrepo.Repo, commits []string, queue *confi
 	if err != nil {
 		return err
 	}
+	queue.Analysis.Uncovered.Ignore = buildgraph.DocumentPatterns
 	found, err := buildgraph.DetectIn(ctx, repo, tree)
 	if err == nil {
 		buildgraph.SetAdapters(&queue.Analysis, buildgraph.Fitting(found))

@@ -41,7 +41,7 @@ func (r *Report) Write(w io.Writer) {
 		fmt.Fprintf(w, "%s  %s (%s)\n  %s in quarantined targets: %s\n", events.ShortID(c.ID), clean(c.Title), clean(c.Author), worst(c.Quarantined), strings.Join(names, ", "))
 	}
 	for _, f := range r.Flaky {
-		fmt.Fprintf(w, "flaky: %s at %s passed only when it was run again\n", f.Target, events.ShortID(f.Hash))
+		fmt.Fprintf(w, "flaky: %s at %s passed only when it was run again: with the same files it fails and passes\n", f.Target, events.ShortID(f.Hash))
 	}
 	apart := ""
 	if tolerated > 0 {

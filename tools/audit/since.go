@@ -24,7 +24,7 @@ func (s *span) add(commit int, part buildgraph.Part, t targets.Target) {
 }
 
 // sinceWhen looks at each version that is not green at the last of its commits, whether it was at the first, and if so finds the commit
-// since which it is not. The commits before that have a green finding of it.
+// since which it is not. The commits before that have a green finding of it. One that passes and fails at one commit is flaky.
 func (a *Auditor) sinceWhen(ctx context.Context, spans map[version]*span, parts [][]*Finding, report *Report) error {
 	var doubtful []*span
 	for _, s := range spans {
@@ -61,12 +61,39 @@ func (a *Auditor) sinceWhen(ctx context.Context, spans map[version]*span, parts 
 			}
 		}
 		red := s.task.finding
+		flaky, err := a.flaky(ctx, s, passes, fails, report)
+		if err != nil {
+			return err
+		}
+		if flaky {
+			red.Verdict, red.Outcome, red.Command, red.Reason, red.Tail = Green, at[i].Outcome, "", "", ""
+			report.Flaky = append(report.Flaky, red)
+			continue
+		}
 		red.PassedAt = report.Commits[s.commits[passes]].ID
 		for _, commit := range s.commits[:fails] {
 			parts[commit][slices.Index(parts[commit], red)] = at[i]
 		}
 	}
 	return nil
+}
+
+// repeats is how often a version runs again at the commit where it passes and at the one where it fails.
+const repeats = 2
+
+// flaky reports whether a version fails where it has passed, or passes where it has failed: then no file makes the difference.
+func (a *Auditor) flaky(ctx context.Context, s *span, passes, fails int, report *Report) (bool, error) {
+	for range repeats {
+		again := &agenda{}
+		failed, passed := s.runAt(again, fails), s.runAt(again, passes)
+		if err := a.run(ctx, again, report); err != nil {
+			return false, err
+		}
+		if failed.Verdict == Green || passed.Verdict != Green || passed.Runs > 1 {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // runAt puts the version on an agenda, to be run at one of its commits, and returns what the finding will be.
