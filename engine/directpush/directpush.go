@@ -192,9 +192,9 @@ func (p *Pushes) proven(v *eventsv1.TargetVersion, ledger *evidence.Ledger, poli
 	return list
 }
 
-// FailedSince reports whether a version of the mainline's head failed after the change's became red, though it is green now (M23c).
-func (p *Pushes) FailedSince(v *eventsv1.TargetVersion, red evidence.Version, ledger *evidence.Ledger, policy *eventsv1.StepPolicy) bool {
-	return !v.Trivial && !v.Absent && slices.ContainsFunc(p.proven(v, ledger, policy), func(green evidence.Version) bool { return ledger.FailedSince(green, red) })
+// FailedWith reports whether a version of the mainline's head failed around the last failure of the change's, though it is green now (M23c).
+func (p *Pushes) FailedWith(v *eventsv1.TargetVersion, red evidence.Version, ledger *evidence.Ledger, policy *eventsv1.StepPolicy) bool {
+	return !v.Trivial && !v.Absent && slices.ContainsFunc(p.proven(v, ledger, policy), func(green evidence.Version) bool { return ledger.FailedWith(green, red) })
 }
 
 // Outdated returns the attempts that show a version of the mainline's head to be green, if the change's version became red after all of

@@ -390,13 +390,24 @@ func (w withdrawal) and(o withdrawal) withdrawal {
 	return withdrawal{withdrawn: max(w.withdrawn, o.withdrawn), outdated: max(w.outdated, o.outdated)}
 }
 
-// FailedSince reports whether an attempt at a version, counted or not, failed after the last failure of another version that counts. Both
-// may have failed for something outside of their trees then (M23c).
-func (l *Ledger) FailedSince(of, red Version) bool {
+// FailedWith reports whether a version failed around the last failure of another one that counts: after that, or in the result that came
+// last before it. Attempts at the version count or not. Both may have failed for something outside of their trees then (M23c).
+func (l *Ledger) FailedWith(of, red Version) bool {
 	o, r := l.results[of], l.results[red]
-	return o != nil && r != nil && slices.ContainsFunc(o.attempts, func(a attempt) bool {
-		return a.finished.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && a.sequence > r.last.failed.sequence
-	})
+	if o == nil || r == nil || r.last.failed.finished == nil {
+		return false
+	}
+	before := false // the last result before failed
+	for _, a := range o.attempts {
+		switch failed := a.finished.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED; {
+		case !failed && a.finished.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED:
+		case a.sequence < r.last.failed.sequence:
+			before = failed
+		case failed && a.sequence > r.last.failed.sequence:
+			return true
+		}
+	}
+	return before
 }
 
 // Outdated returns the last attempt by which a version is green, if it comes before the last failure of another version in the log; else

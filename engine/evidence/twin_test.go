@@ -123,7 +123,7 @@ func TestTheWholeRepositoryIsNeverQuarantined(t *testing.T) {
 // stands; what was withdrawn speaks against nobody, what is outdated says nothing (M23c); one version's results are nothing to another's.
 func TestM19aM20aM24AgreeWithANaiveTwin(t *testing.T) {
 	r := seedtest.Random(t)
-	const outdatedToo = evidence.Exhausted + 1
+	const outdatedToo, failedToo = evidence.Exhausted + 1, evidence.Exhausted + 2
 	count := map[evidence.State]int{}
 	for range 20_000 {
 		versions := []evidence.Version{{Target: "a", Hash: "1"}, {Target: "a", Hash: "2"}, {Target: "b", Hash: "1"}}
@@ -202,6 +202,13 @@ func TestM19aM20aM24AgreeWithANaiveTwin(t *testing.T) {
 				failed = true
 			}
 		}
+		with := naiveFailedWith(log, green, red, max(withdrawn[red], outdated[red]))
+		if got := l.FailedWith(green, red); got != with {
+			t.Fatalf("%v failed with %v: %v, want %v, in %v", green, red, got, with, log)
+		}
+		if with {
+			count[failedToo]++
+		}
 		if trivial[green] || !failed {
 			pass = nil
 		}
@@ -212,14 +219,38 @@ func TestM19aM20aM24AgreeWithANaiveTwin(t *testing.T) {
 			count[outdatedToo]++
 		}
 	}
-	if count[outdatedToo] < 200 {
-		t.Errorf("only %d times outdated", count[outdatedToo])
+	if count[outdatedToo] < 200 || count[failedToo] < 200 {
+		t.Errorf("only %d times outdated, and %d times failed with another", count[outdatedToo], count[failedToo])
 	}
 	for s := evidence.Unknown; s <= evidence.Exhausted; s++ {
 		if count[s] < 500 {
 			t.Errorf("only %d times %s", count[s], s)
 		}
 	}
+}
+
+// naiveFailedWith cuts the log at the last failure of red that counts, one whose number is above taken. Of's results
+// before that end with a failure, or those after it hold one.
+func naiveFailedWith(log []*eventsv1.StepFinished, of, red evidence.Version, taken uint32) bool {
+	at := -1
+	for i, f := range log {
+		if f.Target == red.Target && f.Hash == red.Hash && f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && f.Attempt > taken {
+			at = i
+		}
+	}
+	results := func(log []*eventsv1.StepFinished) (list []eventsv1.StepOutcome) {
+		for _, f := range log {
+			if f.Target == of.Target && f.Hash == of.Hash && (f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED || f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED) {
+				list = append(list, f.Outcome)
+			}
+		}
+		return list
+	}
+	if at < 0 {
+		return false
+	}
+	before, after := results(log[:at]), results(log[at+1:])
+	return len(before) > 0 && before[len(before)-1] == eventsv1.StepOutcome_STEP_OUTCOME_FAILED || slices.Contains(after, eventsv1.StepOutcome_STEP_OUTCOME_FAILED)
 }
 
 // checkNames: what is named in a proof is an attempt of that outcome, and for a failure one that counts.

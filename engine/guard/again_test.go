@@ -89,34 +89,51 @@ func TestM23cTheBaseHasToPassAfterTheFailure(t *testing.T) {
 	}
 }
 
-// TestM23cAFailureThatTheMainlineSharedIsNotHeldAgainstAChange: the mainline's version failed after the change's did, and is green again.
-// The change's version runs once more, and counts if it fails then.
+// TestM23cAFailureThatTheMainlineSharedIsNotHeldAgainstAChange: the mainline's version failed after the change's did, or just before it, and
+// is green again. The change's version runs once more, and counts if it fails then.
 func TestM23cAFailureThatTheMainlineSharedIsNotHeldAgainstAChange(t *testing.T) {
-	l := evidence.NewLedger()
 	policy := &eventsv1.StepPolicy{}
 	base, own := evidence.Version{Target: "//a", Hash: "base"}, evidence.Version{Target: "//a", Hash: "new"}
-	attemptsAt(l, "//a", "new", failed)
-	attemptsAt(l, "//a", "base", failed)
-	l.Withdraw(base, 1) // somebody retries another change
-	attemptsAt(l, "//a", "base", passed)
-	candidate := guard.Candidate{Versions: []*eventsv1.TargetVersion{{Target: "//a", Hash: "new"}}, Base: map[string]*eventsv1.TargetVersion{"//a": {Target: "//a", Hash: "base"}}}
-	examine := func() (*eventsv1.Reason, *eventsv1.Refused) {
-		return guard.MayReject(candidate, guard.Examine(candidate, guard.Evidence{Ledger: l, Policy: policy, Pushes: directpush.New()}), nil, "")
-	}
-	_, refused := examine()
-	if refused == nil || len(refused.BaseOutdated) != 1 || refused.BaseOutdated[0].Version.Hash != "new" || len(refused.BaseUnproven) > 0 || !strings.Contains(refused.Message, "it failed on the mainline too, which is green again") {
-		t.Fatalf("it is not run again: %v", refused)
-	}
-	if l.TakeBack(refused); l.State(own, policy) != evidence.Unknown || l.State(base, policy) != evidence.Green {
-		t.Errorf("its version is %v, the mainline's %v", l.State(own, policy), l.State(base, policy))
-	}
-	attemptsAt(l, "//a", "new", failed)
-	if _, refused = examine(); refused == nil || len(refused.BaseUnproven) != 1 {
-		t.Errorf("the mainline is not run once more: %v", refused)
-	}
-	l.TakeBack(refused)
-	attemptsAt(l, "//a", "base", passed)
-	if reason, refused := examine(); refused != nil || len(reason.Failed) != 1 || reason.Failed[0].Attempt != 2 {
-		t.Errorf("it is not rejected for its second attempt: %v, %v", reason, refused)
+	for name, log := range map[string]func(l *evidence.Ledger){
+		"it failed there later": func(l *evidence.Ledger) {
+			attemptsAt(l, "//a", "new", failed)
+			attemptsAt(l, "//a", "base", failed)
+		},
+		"it failed there before": func(l *evidence.Ledger) {
+			attemptsAt(l, "//a", "base", failed)
+			attemptsAt(l, "//a", "new", failed)
+		},
+		"it failed there before, after it had passed, and gave no result since": func(l *evidence.Ledger) {
+			attemptsAt(l, "//a", "base", passed)
+			l.Outdate(base, 1)
+			attemptsAt(l, "//a", "base", failed, timedOut)
+			attemptsAt(l, "//a", "new", failed)
+		},
+	} {
+		l := evidence.NewLedger()
+		log(l)
+		l.Withdraw(base, l.NextAttempt(base)-1) // somebody retries another change
+		attemptsAt(l, "//a", "base", passed)
+		candidate := guard.Candidate{Versions: []*eventsv1.TargetVersion{{Target: "//a", Hash: "new"}}, Base: map[string]*eventsv1.TargetVersion{"//a": {Target: "//a", Hash: "base"}}}
+		examine := func() (*eventsv1.Reason, *eventsv1.Refused) {
+			return guard.MayReject(candidate, guard.Examine(candidate, guard.Evidence{Ledger: l, Policy: policy, Pushes: directpush.New()}), nil, "")
+		}
+		_, refused := examine()
+		if refused == nil || len(refused.BaseOutdated) != 1 || refused.BaseOutdated[0].Version.Hash != "new" || len(refused.BaseUnproven) > 0 || !strings.Contains(refused.Message, "at that time it failed on the mainline too, which is green again") {
+			t.Errorf("%s: it is not run again: %v", name, refused)
+			continue
+		}
+		if l.TakeBack(refused); l.State(own, policy) != evidence.Unknown || l.State(base, policy) != evidence.Green {
+			t.Errorf("%s: its version is %v, the mainline's %v", name, l.State(own, policy), l.State(base, policy))
+		}
+		attemptsAt(l, "//a", "new", failed)
+		if _, refused = examine(); refused == nil || len(refused.BaseUnproven) != 1 {
+			t.Errorf("%s: the mainline is not run once more: %v", name, refused)
+		}
+		l.TakeBack(refused)
+		attemptsAt(l, "//a", "base", passed)
+		if reason, refused := examine(); refused != nil || len(reason.Failed) != 1 || reason.Failed[0].Attempt != 2 {
+			t.Errorf("%s: it is not rejected for its second attempt: %v, %v", name, reason, refused)
+		}
 	}
 }

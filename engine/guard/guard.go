@@ -43,7 +43,7 @@ type Finding struct {
 	// BaseUnproven holds the versions of M that have to be proven green before a red version of T counts against the change.
 	BaseUnproven []*eventsv1.TargetVersion
 	// BaseOutdated holds the attempts that passed at the last of BaseUnproven before the candidate's version became red, and Shared the
-	// failed attempts at versions of the candidate after which M's version failed too. They no longer count (M23c). Both are nil while Red
+	// failed attempts at versions of the candidate around which M's version failed too. They no longer count (M23c). Both are nil while Red
 	// is not.
 	BaseOutdated, Shared []*eventsv1.Proof
 	// Exhausted holds the missing ones that have used up their retries without a result.
@@ -82,7 +82,7 @@ func Examine(c Candidate, e Evidence) Finding {
 				f.Red = append(f.Red, failure(v, r.FailedBy))
 				f.RedReason = r.FailedBy.GetReason()
 				switch before := e.outdated(base, v); {
-				case e.failedSince(base, v):
+				case e.failedWith(base, v):
 					shared = append(shared, failure(v, r.FailedBy))
 				case before == nil:
 					confirmed = true
@@ -109,9 +109,9 @@ func Examine(c Candidate, e Evidence) Finding {
 	return f
 }
 
-// failedSince reports whether M's version failed after the candidate's became red, and is green by now.
-func (e Evidence) failedSince(base, red *eventsv1.TargetVersion) bool {
-	return base != nil && e.Pushes.FailedSince(base, evidence.Version{Target: red.Target, Hash: red.Hash}, e.Ledger, e.Policy)
+// failedWith reports whether M's version failed around the last failure of the candidate's, and is green by now.
+func (e Evidence) failedWith(base, red *eventsv1.TargetVersion) bool {
+	return base != nil && e.Pushes.FailedWith(base, evidence.Version{Target: red.Target, Hash: red.Hash}, e.Ledger, e.Policy)
 }
 
 // outdated returns the attempts by which M's version is green, if the candidate's became red after all of them, else nil.
@@ -184,7 +184,7 @@ func MayReject(c Candidate, f Finding, proposed *eventsv1.Reason, missingRequire
 		Message: "no target version of the tree that would land is proven red"}
 	switch {
 	case len(f.Shared) > 0:
-		refused.Message = f.Shared[0].GetVersion().GetTarget() + " failed, and then it failed on the mainline too, which is green again; it is run once more with the change"
+		refused.Message = f.Shared[0].GetVersion().GetTarget() + " failed, and at that time it failed on the mainline too, which is green again; it is run once more with the change"
 	case len(f.BaseOutdated) > 0:
 		refused.Message = f.BaseOutdated[0].GetVersion().GetTarget() + " failed, and it has passed on the mainline before that; it is run there once more, without the change, to tell whether the change is the cause"
 	case len(f.BaseUnproven) > 0:

@@ -43,7 +43,7 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change, 
 		return ""
 	}
 	if target := k.unconfirmed(f, base); target != "" {
-		return target + " did not pass there next after the failure"
+		return target + " did not pass there next after the failure, or failed there last before it"
 	}
 	if s.reddens(base, k.toleration.firm(offset)) != "" {
 		return ""
@@ -62,8 +62,8 @@ func (k *checker) wronglyRejected(f *eventsv1.ChangeRejected, c *lineup.Change, 
 	return "it is green there"
 }
 
-// unconfirmed returns "" if, for one failed target, the next result on the mainline after its failure is a pass (M23c); else a target for
-// which it is not.
+// unconfirmed returns "" if, for one failed target, the next result on the mainline after its failure is a pass, and the last one before it is
+// no failure (M23c); else a target for which that is not so.
 func (k *checker) unconfirmed(f *eventsv1.ChangeRejected, base *tree) (target string) {
 	for _, p := range f.Reason.GetFailed() {
 		b := base.baseVersions([]*eventsv1.TargetVersion{p.Version})[p.Version.Target]
@@ -77,11 +77,22 @@ func (k *checker) unconfirmed(f *eventsv1.ChangeRejected, base *tree) (target st
 			}
 		}
 		v := evidence.Version{Target: b.Target, Hash: b.Hash}
-		since := slices.DeleteFunc(slices.Clone(k.attempts[v]), func(a attempt) bool {
+		var before, since []attempt
+		told := map[uint32]bool{}
+		for _, a := range k.attempts[v] {
 			isFailure := a.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && a.offset > k.forgotten[v] // else nobody may know of it any more
-			return a.offset < failed || a.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED && !isFailure
-		})
-		if len(since) > 0 && since[0].Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+			isRepeat := told[a.Attempt]
+			told[a.Attempt] = a.offset > k.forgotten[v]
+			switch {
+			case isRepeat, a.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED && !isFailure:
+			case a.offset < failed:
+				before = append(before, a)
+			default:
+				since = append(since, a)
+			}
+		}
+		if len(since) > 0 && since[0].Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED &&
+			(len(before) == 0 || before[len(before)-1].Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED) {
 			return ""
 		}
 		target = b.Target
