@@ -43,7 +43,7 @@ func TestAStageReportsWhatCannotBeDecodedOnceHoweverOftenItStarts(t *testing.T) 
 			write("{")
 			write(`{"queue":"main","entries":[{"ref":"x"}]}`)
 			answered++
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			ended := make(chan error, 1)
 			go func() {
 				ended <- runner.Run(ctx, runner.Options{Log: log, Instance: "i", Version: "test", Logger: slog.New(slog.DiscardHandler)}, s.Service(), 0)
@@ -123,7 +123,7 @@ func TestADeadLetterWhoseAppendFailsIsTriedAgain(t *testing.T) {
 		if err := log.Write(t.Context(), journal.Record{Topic: events.TopicLandRequests, Value: []byte("{")}); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		ended := make(chan error, 1)
 		go func() {
 			quiet := slog.New(slog.DiscardHandler)

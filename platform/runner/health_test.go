@@ -70,7 +70,7 @@ func (p posts) Read(context.Context) ([]health.Beat, error) { return nil, nil }
 // TestARecordThatAServiceWroteAndReadBackCountsAsRead: a lander whose last act was a refusal is not behind by it.
 func TestARecordThatAServiceWroteAndReadBackCountsAsRead(t *testing.T) {
 	log := memory.New(memory.Options{Partitions: 1})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	board := posts{make(chan int64)}
 	process := health.New("i", "test", board, slog.New(slog.DiscardHandler))

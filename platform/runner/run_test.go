@@ -87,7 +87,7 @@ func appendInputs(t *testing.T, log journal.Log, n int) {
 // outputs reads n counted records of the stage.
 func outputs(t *testing.T, log journal.Log, n int) []int64 {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c, err := log.Follow(ctx, events.TopicProfiles, 0, 0)
 	if err != nil {
@@ -142,7 +142,7 @@ func TestARestartedStageGoesOnWhereItsRecordsEnd(t *testing.T) {
 func TestASupersededStageStops(t *testing.T) {
 	log := memory.New(memory.Options{Partitions: 1})
 	appendInputs(t, log, 3)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
@@ -206,7 +206,7 @@ func (b *busy) CanBatch(journal.Entry) bool { return true }
 // TestAServiceThatIsNeverIdleHearsOfTheTime.
 func TestAServiceThatIsNeverIdleHearsOfTheTime(t *testing.T) {
 	log := memory.New(memory.Options{Partitions: 1})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	b := &busy{ticked: make(chan struct{}, 1)}
 	done := make(chan error, 1)

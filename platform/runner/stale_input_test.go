@@ -77,7 +77,7 @@ func TestStaleInputsTakeNoRecordAway(t *testing.T) {
 }
 
 func priorities(t *testing.T, log journal.Log, n int) (out []int64) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c, err := log.Follow(ctx, events.TopicPriorities, 0, 0)
 	if err != nil {

@@ -35,7 +35,7 @@ const (
 	queueName  = "main"
 	repository = "sample"
 	// patience bounds every wait for something that must happen.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 )
 
 // site is a remote repository, a log, and a selector that decides what the test wants.

@@ -259,7 +259,7 @@ func TestAFailedWriteEndsTheOwnership(t *testing.T) {
 				return memory.Deliver
 			}})
 			admit(t, log, "c1")
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			o := options(log)
 			o.TickEvery = time.Hour // no write comes after the failed one

@@ -227,7 +227,7 @@ func TestLandRequestsOfOtherProgramsAreRefusedWhereThatIsAskedFor(t *testing.T) 
 func TestAContributorRevisesOnlyItsOwnWhoeverAsksFirst(t *testing.T) {
 	log, repo := newLog(1), newRepository(t)
 	one := startGatewayWith(t, log, repo, "one", required)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	ask := func(subject, branch string) string {
 		repo.branch(branch)

@@ -158,7 +158,7 @@ func startGatewayWith(t testing.TB, log journal.Log, repo *repository, instance 
 		}
 		mirror.Close()
 		// A fetch that Close ended may still be writing.
-		for deadline := time.Now().Add(10 * time.Second); os.RemoveAll(dir) != nil; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(2 * time.Minute); os.RemoveAll(dir) != nil; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Error("the mirror cannot be removed")
 				return
@@ -176,7 +176,7 @@ func newLog(partitions int32) *memory.Log { return memory.New(memory.Options{Par
 // eventually waits for what goroutines bring about; only a bug makes it wait for long.
 func (r *running) eventually(what string, holds func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); {
+	for deadline := time.Now().Add(2 * time.Minute); !holds(); {
 		if time.Now().After(deadline) {
 			r.t.Fatalf("never: %s", what)
 		}

@@ -45,7 +45,7 @@ func startWithDisk(t testing.TB, log journal.Log, dir string) (g *Gateway, get f
 			t.Error(err)
 		}
 	}
-	for deadline := time.Now().Add(30 * time.Second); g.Ready() != nil; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); g.Ready() != nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it is never ready")
 		}
@@ -79,7 +79,7 @@ func TestCheckpointsAreMadeBeforeAnybodyAsks(t *testing.T) {
 		files, _ := filepath.Glob(filepath.Join(dir, "gateway-0-"+testQueue, "*.moment"))
 		return len(files)
 	}
-	for deadline := time.Now().Add(60 * time.Second); kept() < 2; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); kept() < 2; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("there are %d checkpoints", kept())
 		}

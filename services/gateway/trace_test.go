@@ -71,7 +71,7 @@ func checkTrace(t *testing.T, log journal.Log, change, want string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		e, err := c.Next(ctx)

@@ -145,7 +145,7 @@ func (w *world) step(o *runner.Owner) {
 // until steps until something holds.
 func (w *world) until(o *runner.Owner, what string, holds func() bool) {
 	w.t.Helper()
-	for until := time.Now().Add(20 * time.Second); !holds(); {
+	for until := time.Now().Add(2 * time.Minute); !holds(); {
 		if time.Now().After(until) {
 			w.t.Fatalf("it does not come to it that %s; the log says\n%s", what, w.logged.String())
 		}

@@ -20,6 +20,7 @@ import (
 	"landfall.build/services/gateway/view"
 	"landfall.build/tools/adopt"
 	"landfall.build/tools/client"
+	"landfall.build/tools/client/clienttest"
 	"landfall.build/tools/embedded/stack"
 )
 
@@ -186,7 +187,7 @@ func (r *repository) up(t *testing.T, vary func(*configuration.Queue)) *client.C
 func (r *repository) land(c *client.Client, branches ...string) map[string]view.Change {
 	r.Helper()
 	for _, branch := range branches {
-		reply, err := c.Land(r.Context(), "shop", api.LandBody{Change: branch, Entries: []api.LandEntry{{Ref: branch}}})
+		reply, err := clienttest.Land(r.Context(), c, "shop", api.LandBody{Change: branch, Entries: []api.LandEntry{{Ref: branch}}})
 		if err != nil || reply.Outcome != api.OutcomeAdmitted {
 			r.Fatalf("land %s: %+v, %v", branch, reply, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
 	"landfall.build/tools/client"
+	"landfall.build/tools/client/clienttest"
 )
 
 // TestAMixedRepositoryLandsWhatIsGreenAndNamesWhatIsNot: changes of all kinds are asked for at once. Every commit that landed
@@ -44,7 +45,7 @@ func TestAMixedRepositoryLandsWhatIsGreenAndNamesWhatIsNot(t *testing.T) {
 		for i := range c.commits {
 			body.Entries = append(body.Entries, api.LandEntry{Ref: part(c, i)})
 		}
-		if reply, err := queue.Land(t.Context(), "shop", body); err != nil || reply.Outcome != api.OutcomeAdmitted {
+		if reply, err := clienttest.Land(t.Context(), queue, "shop", body); err != nil || reply.Outcome != api.OutcomeAdmitted {
 			t.Fatalf("land %s: %+v, %v", c.name, reply, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/gateway/api"
 	"landfall.build/tools/client"
+	"landfall.build/tools/client/clienttest"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/embedded/stack"
 	"landfall.build/tools/pipeline"
@@ -204,7 +205,7 @@ func (w *world) client(s *stack.Stack) *client.Client {
 // land asks for a branch.
 func (w *world) land(s *stack.Stack, branch string) {
 	w.t.Helper()
-	reply, err := w.client(s).Land(w.t.Context(), queue, api.LandBody{Change: branch, Entries: []api.LandEntry{{Ref: branch}}})
+	reply, err := clienttest.Land(w.t.Context(), w.client(s), queue, api.LandBody{Change: branch, Entries: []api.LandEntry{{Ref: branch}}})
 	if err != nil || reply.Outcome != api.OutcomeAdmitted {
 		w.t.Fatalf("%s: %+v, %v", branch, reply, err)
 	}

@@ -125,7 +125,7 @@ func run(args ...string) (stdout, stderr string, code int) {
 	root.SetOut(&out)
 	root.SetErr(&progress)
 	root.SetArgs(args)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	err := root.ExecuteContext(ctx)
 	code, silent := ExitCode(err)
@@ -309,7 +309,7 @@ func TestWatchExitsByHowTheChangesEnded(t *testing.T) {
 				out, _, code := f.run("land", "b", "--id", "a", "--wait")
 				ended <- result{out, code}
 			}()
-			for deadline := time.Now().Add(20 * time.Second); f.revision("a") < 2; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(2 * time.Minute); f.revision("a") < 2; time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("the new revision never came")
 				}
@@ -406,7 +406,7 @@ func TestAStreamThatCannotBeReadEndsTheCommand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		err = c.Events(ctx, "main", nil, func(Seen) bool { return false })
 		cancel()
 		server.Close()

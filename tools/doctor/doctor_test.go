@@ -497,7 +497,7 @@ func TestARemoteThatRefusesEveryPushIsFound(t *testing.T) {
 // await waits until something is found.
 func (p *patient) await(code string) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(p.t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		found := doctor.Examine(ctx, p.options)

@@ -156,7 +156,7 @@ func (r *reader) see(text string) {
 
 func (r *reader) until(what string, true func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !true(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !true(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

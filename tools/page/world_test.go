@@ -187,7 +187,7 @@ func (w *world) start() {
 	}()
 	select {
 	case w.url = <-found:
-	case <-time.After(60 * time.Second):
+	case <-time.After(2 * time.Minute):
 		w.t.Fatal("landfall up did not say where the web page is")
 	}
 }
@@ -261,7 +261,7 @@ func (w *world) ask(r asked) string {
 // post sends a body to a route, again while the gateway has just started, and returns the answer.
 func (w *world) post(path, body string) []byte {
 	w.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		status, answer := w.postOnce(path, body)
 		switch {
 		case status < 300:
@@ -274,7 +274,7 @@ func (w *world) post(path, body string) []byte {
 
 func (w *world) postOnce(path, body string) (status int, answer []byte) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, "POST", w.url+path, strings.NewReader(body))
 	if err != nil {

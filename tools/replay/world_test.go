@@ -68,7 +68,7 @@ func play(t *testing.T, log journal.Log, version string, n int) {
 // awaitBuild waits until a build of a change is scheduled.
 func awaitBuild(t *testing.T, decisions journal.Cursor, change string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		e, err := decisions.Next(ctx)

@@ -499,7 +499,7 @@ func TestADeletedLogSaysSo(t *testing.T) {
 // events reads a stream until stop says so, and returns the last id.
 func (s *server) events(path, lastID string, stop func(name string, update view.Update) bool) string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	request, _ := http.NewRequestWithContext(ctx, "GET", s.URL+path, nil)
 	request.Header.Set("Last-Event-ID", lastID)

@@ -29,7 +29,7 @@ func (g *guarded) raw(text string) (status string, rest string) {
 		g.t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(2 * time.Minute))
 	if _, err := io.WriteString(c, text); err != nil {
 		g.t.Fatal(err)
 	}

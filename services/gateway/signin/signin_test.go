@@ -99,7 +99,7 @@ type browser struct {
 func (g *gateway) browser() *browser {
 	jar, _ := cookiejar.New(nil)
 	b := &browser{g: g}
-	b.Client = &http.Client{Jar: jar, Timeout: 20 * time.Second, Transport: g.Server.Client().Transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+	b.Client = &http.Client{Jar: jar, Timeout: 2 * time.Minute, Transport: g.Server.Client().Transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		b.visited = append(b.visited, r.URL)
 		if len(via) > 10 {
 			return http.ErrUseLastResponse

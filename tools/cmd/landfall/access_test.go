@@ -46,7 +46,7 @@ func TestTheFirstTokenIsMadeBesideTheLogAndMakesTheOthers(t *testing.T) {
 	t.Setenv("LANDFALL_TOKEN_FILE", "")
 	refused := func(want string, args ...string) {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 			out, err := landfall(t, args...)
 			if err != nil && strings.Contains(err.Error(), want) {
 				return
@@ -66,7 +66,7 @@ func TestTheFirstTokenIsMadeBesideTheLogAndMakesTheOthers(t *testing.T) {
 		t.Fatalf("the file is %v, %v", info, err)
 	}
 	t.Setenv("LANDFALL_TOKEN_FILE", file)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		if out, err = landfall(t, "whoami"); err == nil || time.Now().After(deadline) {
 			break
 		}

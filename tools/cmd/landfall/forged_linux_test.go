@@ -36,7 +36,7 @@ func forgery(t *testing.T, uid int, isolation string) *machine {
 // says waits until the output of some step has a text so many times.
 func (m *machine) says(text string, times int) string {
 	m.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		logs := m.logs()
 		if strings.Count(logs, text) >= times {
 			return logs

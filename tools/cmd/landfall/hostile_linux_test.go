@@ -21,6 +21,7 @@ import (
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
 	"landfall.build/tools/client"
+	"landfall.build/tools/client/clienttest"
 )
 
 // secretText is in everything that no step may see.
@@ -266,7 +267,7 @@ queues:
 		command.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			command.Process.Kill()
 			<-ended
 		}
@@ -294,7 +295,7 @@ queues:
 		m.facts.Broker, m.facts.Secret = match[2], filepath.Join(m.dir, "data", "broker", "secret")
 	case <-ended:
 		m.Fatal("the service ended")
-	case <-time.After(time.Minute):
+	case <-time.After(2 * time.Minute):
 		m.Fatal("the service is not up after a minute")
 	}
 	for _, address := range m.facts.Addresses {
@@ -340,7 +341,7 @@ func (m *machine) propose(name string, files map[string]string) {
 	}
 	m.commit(name)
 	m.git(m.work, "push", "-q", "origin", name)
-	reply, err := m.client.Land(m.Context(), "shop", api.LandBody{Change: name, Entries: []api.LandEntry{{Ref: name}}})
+	reply, err := clienttest.Land(m.Context(), m.client, "shop", api.LandBody{Change: name, Entries: []api.LandEntry{{Ref: name}}})
 	if err != nil || reply.Outcome != api.OutcomeAdmitted {
 		m.Fatalf("land %s: %+v, %v", name, reply, err)
 	}
@@ -349,7 +350,7 @@ func (m *machine) propose(name string, files map[string]string) {
 // await waits until a change has one of some states.
 func (m *machine) await(name string, states ...string) view.Change {
 	m.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		change, err := m.client.Change(m.Context(), "shop", name)
 		if err == nil && slices.Contains(states, change.State) {
 			return change

@@ -26,7 +26,7 @@ func listed(t *testing.T, options ...kgo.Opt) error {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	_, err = kadm.NewClient(client).ListTopics(ctx)
 	return err

@@ -17,6 +17,7 @@ import (
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
 	"landfall.build/tools/client"
+	"landfall.build/tools/client/clienttest"
 	"landfall.build/tools/embedded/stack"
 )
 
@@ -320,7 +321,7 @@ func landIn(t *testing.T, s *stack.Stack, queue, branch string) {
 // refusedBy asks for a landing, and gives the code and the sentence of its refusal; "" if it is none.
 func refusedBy(t *testing.T, s *stack.Stack, queue, branch string) (code, text string) {
 	t.Helper()
-	_, err := clientOf(t, s).Land(t.Context(), queue, api.LandBody{Change: branch, Entries: []api.LandEntry{{Ref: branch}}})
+	_, err := clienttest.Land(t.Context(), clientOf(t, s), queue, api.LandBody{Change: branch, Entries: []api.LandEntry{{Ref: branch}}})
 	var failure *client.Failure
 	if err != nil && !errors.As(err, &failure) {
 		t.Fatal(err)

@@ -186,7 +186,7 @@ func (p *program) handles(want []string) {
 // awaitThat waits for something for half a minute.
 func awaitThat(t *testing.T, holds func() bool, otherwise func() string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for !holds() {
 		select {

@@ -20,7 +20,7 @@ func explained(t *testing.T, c *client.Client, change string) *view.Full {
 		return !slices.ContainsFunc(f.Builds, func(b view.BuildReasons) bool { return b.Position == 0 || b.Position > f.Position })
 	}
 	e, err := c.Explain(t.Context(), queue, change, true)
-	for began := time.Now(); err == nil && !read(e.Full) && time.Since(began) < 10*time.Second; {
+	for began := time.Now(); err == nil && !read(e.Full) && time.Since(began) < patience; {
 		e, err = c.Explain(t.Context(), queue, change, true)
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"landfall.build/platform/gitrepo/gitrepotest"
 	"landfall.build/platform/journal"
 	"landfall.build/services/gateway/api"
+	"landfall.build/tools/client/clienttest"
 )
 
 // TestAFloodOfRequestsForWhatIsNotThereHoldsUpNobody, with a remote that takes its time: good requests that come behind it are
@@ -40,7 +41,7 @@ func TestAFloodOfRequestsForWhatIsNotThereHoldsUpNobody(t *testing.T) {
 	}
 	for i := range good {
 		name := fmt.Sprint("good", i)
-		if reply, err := c.Land(t.Context(), queue, api.LandBody{Change: name, Entries: []api.LandEntry{{Ref: name}}}); err != nil || reply.Outcome != api.OutcomeAdmitted {
+		if reply, err := clienttest.Land(t.Context(), c, queue, api.LandBody{Change: name, Entries: []api.LandEntry{{Ref: name}}}); err != nil || reply.Outcome != api.OutcomeAdmitted {
 			t.Fatalf("%s: %v %v", name, reply, err)
 		}
 	}

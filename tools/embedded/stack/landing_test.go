@@ -12,9 +12,13 @@ import (
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/view"
 	"landfall.build/tools/client"
+	"landfall.build/tools/client/clienttest"
 )
 
 const queue = "main"
+
+// patience bounds every wait for something that must happen.
+const patience = 3 * time.Minute
 
 func land(t *testing.T, c *client.Client, change string, refs ...string) {
 	t.Helper()
@@ -22,7 +26,7 @@ func land(t *testing.T, c *client.Client, change string, refs ...string) {
 	for _, r := range refs {
 		body.Entries = append(body.Entries, api.LandEntry{Ref: r})
 	}
-	reply, err := c.Land(t.Context(), queue, body)
+	reply, err := clienttest.Land(t.Context(), c, queue, body)
 	if err != nil {
 		t.Fatalf("land %s: %v", change, err)
 	}
@@ -41,7 +45,7 @@ func settled(t *testing.T, c *client.Client, change string) view.Change {
 
 func until(t *testing.T, c *client.Client, change string, ok func(view.Change) bool) view.Change {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
 		v, err := c.Change(ctx, queue, change)
@@ -111,7 +115,7 @@ func TestAChangeBuiltOnOneThatItRequiresLandsAfterTheSquashOfThatOne(t *testing.
 	s, c := start(t, configured(t, r, t.TempDir()))
 	defer s.Close()
 	requiring := func(change, required string) {
-		reply, err := c.Land(t.Context(), queue, api.LandBody{Change: change, Entries: []api.LandEntry{{Ref: change}}, Requires: []string{required}})
+		reply, err := clienttest.Land(t.Context(), c, queue, api.LandBody{Change: change, Entries: []api.LandEntry{{Ref: change}}, Requires: []string{required}})
 		if err != nil || reply.Outcome != api.OutcomeAdmitted {
 			t.Fatal(reply, err)
 		}

@@ -179,7 +179,7 @@ func TestWhatIsServedIsInTheGuide(t *testing.T) {
 		"cicd_pipeline_run_active", "landfall_mainline_targets", "landfall_flaky_rate_ratio", "landfall_disk_free_bytes", "landfall_broker_silence_seconds", "landfall_clock_jumps_seconds_total",
 	}
 	var served map[string]bool
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
 		served = scrape(t, s.MetricsURL(), told)
 		missing := slices.DeleteFunc(slices.Clone(want), func(name string) bool { return served[name] })
 		if len(missing) == 0 {
@@ -199,7 +199,7 @@ func TestWhatIsServedIsInTheGuide(t *testing.T) {
 	if waited, took := values["landfall_change_wait_seconds_sum"], values["landfall_change_turnaround_seconds_sum"]; took <= 0 || math.Abs(waited-took) > .05*took {
 		t.Errorf("a change took %g s, and waited %g s for all causes", took, waited)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		answer, err := http.Get(s.MetricsURL() + "/readyz")
 		if err != nil {
 			t.Fatal(err)

@@ -186,7 +186,7 @@ func retried(t *testing.T, c *client.Client, change string) uint64 {
 // await waits until something holds that nobody tells.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for until := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatalf("never: %s", what)
 		}

@@ -113,7 +113,7 @@ func TestANewToolProvesTheMainlineAgain(t *testing.T) {
 	if v := settled(t, c, "waits"); v.State != view.StateLanded {
 		t.Errorf("a change that the new tool takes is %s: %s", v.State, v.Why)
 	}
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		q, err := c.Queues(t.Context())
 		if err == nil && len(q[0].MainlineRed) == 0 && q[0].Unproven == 0 {
@@ -189,7 +189,7 @@ func TestWhatAnOlderToolProvedProvesNothingOfANewOne(t *testing.T) {
 		if changed, is := errors.AsType[stack.ToolsChangedError](err); !is || changed.Was != "python Python 3.9.0" || changed.Is != "python Python 3.99.0" {
 			t.Errorf("the stack fails by %v", err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Error("the tools are others, and the services go on")
 	}
 	if err := s.Close(); err != nil {

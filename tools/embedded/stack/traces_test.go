@@ -85,7 +85,7 @@ func newCollector(t *testing.T) *collector {
 // traces waits until a number of traces was sent, and returns the spans of each by its id.
 func (c *collector) traces(t *testing.T, n int) map[string][]received {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		c.mu.Lock()
 		if len(c.spans) >= n {
 			defer c.mu.Unlock()
@@ -106,7 +106,7 @@ func landTraced(t *testing.T, s *stack.Stack, change, traceparent string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/v1/queues/main/changes", bytes.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
@@ -323,7 +323,7 @@ func TestACollectorThatIsAwayDelaysNothing(t *testing.T) {
 	for range 2 {
 		select {
 		case <-asked:
-		case <-time.After(30 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("the collector is not asked")
 		}
 	}
