@@ -106,12 +106,14 @@ func (w *Warehouse) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if w.cluster != "" || !has(ctx, w.connection, "SELECT count() FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'") {
-		if err := w.connection.Exec(ctx, first[0]); err != nil {
+	soon, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	if w.cluster != "" || !has(soon, w.connection, "SELECT count() FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'") {
+		if err := w.connection.Exec(soon, first[0]); err != nil {
 			return fmt.Errorf("make the table of migrations: %w", err)
 		}
 	}
-	applied, err := w.applied(ctx)
+	applied, err := w.applied(soon)
 	if err != nil {
 		return fmt.Errorf("read which migrations are applied: %w", err)
 	}
@@ -132,15 +134,26 @@ func (w *Warehouse) migrate(ctx context.Context) error {
 			return err
 		}
 		for _, s := range statements {
-			if err := w.connection.Exec(ctx, s); err != nil {
+			if err := w.apply(ctx, s); err != nil {
 				return fmt.Errorf("apply schemas/clickhouse/%s.sql: %w", m.name, err)
 			}
 		}
-		if err := w.connection.Exec(ctx, "INSERT INTO migrations VALUES (?, ?, ?, now64(3))", m.version, m.name, m.checksum()); err != nil {
+		if err := w.apply(ctx, "INSERT INTO migrations VALUES (?, ?, ?, now64(3))", m.version, m.name, m.checksum()); err != nil {
 			return fmt.Errorf("note that schemas/clickhouse/%s.sql is applied: %w", m.name, err)
 		}
 	}
 	return nil
+}
+
+// apply runs a statement of a migration. One that fills a table may take long.
+func (w *Warehouse) apply(ctx context.Context, statement string, arguments ...any) error {
+	timeout := queryTimeout
+	if strings.HasPrefix(statement, "INSERT") {
+		timeout = fillTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return w.connection.Exec(ctx, statement, arguments...)
 }
 
 type appliedMigration struct{ name, checksum string }

@@ -42,14 +42,15 @@ func TestEveryStatementCanBeRepeatedAndFitsAClusterToo(t *testing.T) {
 		}
 		for i, s := range single {
 			body := withoutComments(s)
+			fills := repeatable(m.text, body)
 			if !strings.HasPrefix(body, "CREATE TABLE IF NOT EXISTS ") && !strings.HasPrefix(body, "CREATE OR REPLACE VIEW ") &&
-				!strings.Contains(body, "ADD COLUMN IF NOT EXISTS") {
+				!strings.HasPrefix(body, "CREATE MATERIALIZED VIEW IF NOT EXISTS ") && !strings.Contains(body, "ADD COLUMN IF NOT EXISTS") && !fills {
 				t.Errorf("%s: cannot be repeated: %.60s", m.name, body)
 			}
 			if strings.Contains(s, "Replicated") || strings.Contains(s, "ON CLUSTER") || strings.Contains(s, "{{") {
 				t.Errorf("%s: not for a single server: %.60s", m.name, body)
 			}
-			if !strings.Contains(cluster[i], "ON CLUSTER `main \\`1\\``") {
+			if !fills && !strings.Contains(cluster[i], "ON CLUSTER `main \\`1\\``") {
 				t.Errorf("%s: not on the cluster: %.60s", m.name, body)
 			}
 			if table := strings.HasPrefix(body, "CREATE TABLE"); table != strings.Contains(cluster[i], "ENGINE = Replicated") {
@@ -57,6 +58,16 @@ func TestEveryStatementCanBeRepeatedAndFitsAClusterToo(t *testing.T) {
 			}
 		}
 	}
+}
+
+// repeatable reports whether a statement only fills a table of its migration in which a row that is there twice is one row.
+func repeatable(migration, statement string) bool {
+	rest, fills := strings.CutPrefix(statement, "INSERT INTO ")
+	table, query, _ := strings.Cut(rest, " ")
+	_, after, made := strings.Cut(migration, "CREATE TABLE IF NOT EXISTS "+table+" ")
+	engine, _, _ := strings.Cut(after, ";\n")
+	return fills && made && strings.HasPrefix(strings.TrimSpace(query), "SELECT") &&
+		(strings.Contains(engine, `"ReplacingMergeTree"`) || strings.Contains(engine, `"AggregatingMergeTree"`))
 }
 
 func withoutComments(s string) string {

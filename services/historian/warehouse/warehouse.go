@@ -54,6 +54,8 @@ const (
 	// insertTimeout bounds one insert, with what the server queues before it.
 	insertTimeout = 2 * time.Minute
 	queryTimeout  = time.Minute
+	// fillTimeout bounds one statement of a migration, which may have to read a history of years.
+	fillTimeout = time.Hour
 	// minMajor and minMinor are the first version with everything that the tables use.
 	minMajor, minMinor = 24, 8
 )
@@ -64,9 +66,9 @@ func Open(ctx context.Context, o Options) (*Warehouse, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the DSN of ClickHouse (clickhouse://user:password@host:9000/database) cannot be read: %s", withoutPassword(err))
 	}
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	soon, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	if err := makeDatabase(ctx, *settings, o.Cluster); err != nil {
+	if err := makeDatabase(soon, *settings, o.Cluster); err != nil {
 		return nil, err
 	}
 	w := &Warehouse{cluster: o.Cluster}
@@ -91,6 +93,8 @@ func (w *Warehouse) prepare(ctx context.Context, o Options) error {
 	if err := w.migrate(ctx); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
 	if err := w.checkColumns(ctx); err != nil {
 		return err
 	}

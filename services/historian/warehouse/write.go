@@ -78,6 +78,8 @@ func (w *Warehouse) insert(ctx context.Context, token, table string, names []str
 	defer time.AfterFunc(cancelDelay, cancel)
 	settings := clickhouse.Settings{
 		"insert_deduplicate": 1, "insert_deduplication_token": token,
+		// A block that was stored before a crash, and of which a view has no rows yet, gets to the view when it is written again.
+		"deduplicate_blocks_in_dependent_materialized_views": 1,
 		// One part, acknowledged when it is stored, whatever the server's defaults are.
 		"async_insert": 0, "max_insert_block_size": 1 << 20, "max_insert_threads": 1,
 	}

@@ -91,14 +91,37 @@ type inventor struct {
 	log    journal.Log
 	terms  map[string][]int64
 	n      int
+	// every is the time between two events.
+	every time.Duration
 }
 
 func newInventor(seed uint64, log journal.Log) *inventor {
-	return &inventor{random: rand.New(rand.NewPCG(seed, 1)), log: log, terms: map[string][]int64{}}
+	return &inventor{random: rand.New(rand.NewPCG(seed, 1)), log: log, terms: map[string][]int64{}, every: 1234567 * time.Microsecond}
 }
 
 func (v *inventor) change() *eventsv1.ChangeRef {
 	return &eventsv1.ChangeRef{Change: fmt.Sprintf("c%d", v.random.IntN(40)), Revision: uint64(1 + v.random.IntN(2))}
+}
+
+// build returns one of the builds, and the change that it is always for.
+func (v *inventor) build() (string, *eventsv1.ChangeRef) {
+	n := v.random.IntN(50)
+	if n == 0 {
+		return "b0", nil // of the mainline
+	}
+	return fmt.Sprintf("b%d", n), &eventsv1.ChangeRef{Change: fmt.Sprintf("c%d", n%40), Revision: uint64(1 + n%2)}
+}
+
+func (v *inventor) version() *eventsv1.TargetVersion {
+	return &eventsv1.TargetVersion{Target: fmt.Sprintf("//t%d", v.random.IntN(9)), Hash: fmt.Sprint(v.random.IntN(20)), Trivial: v.random.IntN(9) == 0}
+}
+
+// proofs names some attempts at versions.
+func (v *inventor) proofs() (list []*eventsv1.Proof) {
+	for range v.random.IntN(4) {
+		list = append(list, &eventsv1.Proof{Version: v.version(), Attempt: uint32(1 + v.random.IntN(2)), Step: "test"})
+	}
+	return list
 }
 
 // next appends one event somewhere.
@@ -106,14 +129,14 @@ func (v *inventor) next(t testing.TB) {
 	v.n++
 	e := events.Envelope{
 		ID: fmt.Sprintf("e%d", v.n), Instance: "i", Term: -1,
-		Time: time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC).Add(time.Duration(v.n) * 1234567 * time.Microsecond),
+		Time: time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC).Add(time.Duration(v.n) * v.every),
 	}
 	e.Queue = fmt.Sprintf("queue%d", v.random.IntN(3))
 	partition := events.PartitionOf(e.Queue, v.log.Partitions())
 	us := e.Time.UnixMicro()
 	c := v.change()
 	var topic string
-	switch v.random.IntN(12) {
+	switch v.random.IntN(19) {
 	case 0:
 		topic, e.Source, e.Message = events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
 			Queue: e.Queue, Change: c.Change, Revision: c.Revision, Author: "ann", Team: "shop", ReceivedUs: us - 1_000_000}}
@@ -123,27 +146,55 @@ func (v *inventor) next(t testing.TB) {
 	case 2:
 		topic, e.Source, e.Message = events.TopicChanges, events.ServiceLander, &eventsv1.ChangeLanded{Change: c, Commits: []string{"a", "b"}, StampUs: us}
 	case 3:
-		topic, e.Source, e.Message = events.TopicChanges, events.ServiceLander, &eventsv1.ChangeRejected{Change: c, Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED}, StampUs: us}
+		c.Change = fmt.Sprintf("c%d", v.random.IntN(30)) // no revision is rejected and ejected
+		topic, e.Source, e.Message = events.TopicChanges, events.ServiceLander, &eventsv1.ChangeRejected{Change: c, Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED, Failed: v.proofs()}, StampUs: us}
 	case 4, 5, 6:
+		build, _ := v.build()
+		step := v.version()
+		took := v.random.Int64N(9_000_000)
+		if v.random.IntN(9) == 0 {
+			took = v.random.Int64N(9_000_000_000) // hours
+		}
 		topic, e.Source, e.Message = events.TopicBuilds, events.ServiceBuilder, &eventsv1.StepFinished{
-			Target: fmt.Sprintf("//t%d", v.random.IntN(9)), Hash: fmt.Sprint(v.random.IntN(200)), Attempt: uint32(1 + v.random.IntN(2)),
-			Outcome: eventsv1.StepOutcome(1 + v.random.IntN(3)), Build: fmt.Sprintf("b%d", v.random.IntN(50)), StartedUs: us - v.random.Int64N(9_000_000), FinishedUs: us,
+			Target: step.Target, Hash: step.Hash, Attempt: uint32(1 + v.random.IntN(2)), Worker: fmt.Sprintf("builder/%d", v.random.IntN(4)),
+			Outcome: eventsv1.StepOutcome(1 + v.random.IntN(2)*v.random.IntN(5)), Build: build, StartedUs: us - took, FinishedUs: us,
 			OutputTail: make([]byte, v.random.IntN(2000)), Commands: []*eventsv1.CommandFinished{{Name: "test", DurationUs: 17}},
 			Group: []string{"", "g1", "g2"}[v.random.IntN(3)], Unreported: v.random.IntN(4) == 0}
 	case 7, 8:
 		topic, e.Source, e.Message = events.TopicProfiles, events.ServiceProfiler, &eventsv1.Profile{Position: int64(v.n), StampUs: us,
-			Predictions: []*eventsv1.Prediction{{Change: c, Success: 0.9, DurationMeanUs: 5e6, SuccessSource: "prior", Features: []float32{1, float32(math.NaN())}, Schema: 1}},
+			Predictions: []*eventsv1.Prediction{{Change: c, Success: v.random.Float64(), DurationMeanUs: 5e6, DurationStdUs: 3e6 * v.random.Float64(), SuccessSource: "prior", Features: []float32{1, float32(math.NaN())}, Schema: 1}},
 			Pairs:       []*eventsv1.PairPrediction{{Behind: c, Ahead: v.change(), Conflict: 0.1, Features: []float32{2}, Schema: 1}},
 			Observed:    []*eventsv1.PairObserved{{Behind: c, Ahead: v.change(), Conflict: v.random.IntN(2) == 0}}}
 	case 9, 10:
+		build, of := v.build()
 		topic, e.Source, e.Message = events.TopicDecisions, events.ServiceSelector, &eventsv1.Decision{Position: int64(v.n), StampUs: us, Items: []*eventsv1.DecisionItem{
-			{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: &eventsv1.BuildScheduled{Build: fmt.Sprintf("b%d", v.random.IntN(50)), Change: &eventsv1.AssumedChange{Change: c}, Needed: 0.5}}},
+			{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: &eventsv1.BuildScheduled{Build: build, Change: &eventsv1.AssumedChange{Change: of}, Needed: 0.5}}},
 			{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{Change: c, Decision: e.ID}}}}}
 	case 11:
-		services := []string{events.ServiceLander, events.ServiceProfiler, events.ServiceSelector}
-		topics := []string{events.TopicChanges, events.TopicProfiles, events.TopicDecisions}
-		i := v.random.IntN(3)
+		services := []string{events.ServiceLander, events.ServiceProfiler, events.ServiceSelector, events.ServiceEnumerator}
+		topics := []string{events.TopicChanges, events.TopicProfiles, events.TopicDecisions, events.TopicSpeculations}
+		i := v.random.IntN(4)
 		topic, e.Source, e.Message = topics[i], services[i], &eventsv1.Claim{Service: services[i]}
+	case 12, 13:
+		build, of := v.build()
+		topic, e.Source, e.Message = events.TopicBuilds, events.ServiceBuilder, &eventsv1.BuildPrepared{Build: build, Change: of, FinishedUs: us,
+			Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: []*eventsv1.TargetVersion{v.version(), v.version(), {Target: "//gone", Absent: true}}}
+	case 14:
+		topic, e.Source, e.Message = events.TopicChanges, events.ServiceLander, &eventsv1.Refused{Change: c, StampUs: us, Disproved: v.random.IntN(2) == 0,
+			Class: eventsv1.ReasonClass(2 * v.random.IntN(2)), Missing: []*eventsv1.TargetVersion{v.version()}[:v.random.IntN(2)], BaseOutdated: v.proofs()}
+	case 15:
+		topic, e.Source, e.Message = events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeRetried{Change: c, StampUs: us, Failed: v.proofs()}
+	case 16:
+		c.Change = fmt.Sprintf("c%d", 30+v.random.IntN(10))
+		topic, e.Source, e.Message = events.TopicChanges, events.ServiceLander, &eventsv1.ChangeEjected{Change: c, StampUs: us,
+			Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_TIMED_OUT, Failed: v.proofs()}}
+	case 17, 18:
+		build, _ := v.build()
+		delta := &eventsv1.GraphDelta{Builds: []*eventsv1.BuildProgress{{Build: build, State: eventsv1.BuildState_BUILD_STATE_FINISHED}}}
+		if v.random.IntN(4) == 0 {
+			delta.Settings = &eventsv1.QueueSettings{Workers: 3, Pool: []string{"", "large", "small"}[v.random.IntN(3)], PoolWorkers: uint32(v.random.IntN(9))}
+		}
+		topic, e.Source, e.Message = events.TopicSpeculations, events.ServiceEnumerator, &eventsv1.Speculation{StampUs: us, Delta: delta}
 	}
 	owner := fmt.Sprint(topic, partition, e.Source)
 	_, claim := e.Message.(*eventsv1.Claim)

@@ -113,7 +113,7 @@ func TestWhatLandedAndWhatDidNotIsInTheHistory(t *testing.T) {
 	if got, err = ask(t, data, "SELECT count() > 0 AS there FROM steps", "--clickhouse", readOnlyDSN(t, data)); err != nil || len(got) != 1 || got[0]["there"] != 1.0 {
 		t.Errorf("of somebody who may read alone: %v, %v", got, err)
 	}
-	got, err = ask(t, data, "SELECT change, round(total - admission - analysis - waiting - building - landing, 2) AS rest FROM time_to_land")
+	got, err = ask(t, data, "SELECT change, round(total - admission - analysis - worker - building - behind - push, 2) AS rest FROM time_to_land")
 	if err != nil || len(got) != 1 || got[0]["change"] != "good" || got[0]["rest"] != 0.0 {
 		t.Errorf("%v, %v", got, err)
 	}

@@ -19,19 +19,20 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/journal"
 	"landfall.build/tools/replay/recompute"
+	"landfall.build/tools/replay/replaytest"
 )
 
 const recordedFolder = "testdata/recorded"
 
 // recordings reads all files once.
-func recordings(t testing.TB) (logs []recording) {
+func recordings(t testing.TB) (logs []replaytest.Recording) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(recordedFolder, "*.bz2"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recorded logs in %s: %v", recordedFolder, err)
 	}
 	for _, f := range files {
-		logs = append(logs, readRecordings(t, f)...)
+		logs = append(logs, replaytest.ReadRecordings(t, f)...)
 	}
 	return logs
 }
@@ -42,18 +43,18 @@ func TestEveryRecordOfTheRecordedLogsIsWhatTheCoresSay(t *testing.T) {
 	sums := map[string]recompute.Service{}
 	records, waiting := 0, 0
 	for _, l := range recordings(t) {
-		records += len(l.records)
-		r := verify(t, l.open(t), recompute.Options{AllVersions: true, Kept: recordedRejections + 1})
+		records += len(l.Records)
+		r := verify(t, l.Open(t), recompute.Options{AllVersions: true, Kept: recordedRejections + 1})
 		for _, s := range r.Services {
 			for _, d := range s.Differences {
 				if waits(d) {
 					waiting++
 					continue
 				}
-				t.Errorf("%s: %v", l.name, &d)
+				t.Errorf("%s: %v", l.Name, &d)
 			}
 			if int64(len(s.Differences)) != s.Different+s.Missing {
-				t.Errorf("%s: %s: %d records are not what this code says, and %d are missing", l.name, s.Service, s.Different, s.Missing)
+				t.Errorf("%s: %s: %d records are not what this code says, and %d are missing", l.Name, s.Service, s.Different, s.Missing)
 			}
 			sum := sums[s.Service]
 			sum.Compared += s.Compared
@@ -489,10 +490,10 @@ var recordedKinds = []string{
 
 // kindsOf counts what a log holds: types by topic, types within records, fields that are set, values of enums, and the ways in
 // which records are unlike others.
-func kindsOf(t testing.TB, l recording) map[string]int {
+func kindsOf(t testing.TB, l replaytest.Recording) map[string]int {
 	t.Helper()
 	kinds := map[string]int{}
-	log := l.open(t)
+	log := l.Open(t)
 	owners := map[string]map[string]bool{}
 	for _, topic := range events.Topics() {
 		for p := range log.Partitions() {
@@ -546,7 +547,7 @@ func kindsOf(t testing.TB, l recording) map[string]int {
 			}
 			c.Close()
 			begun := 0
-			for _, r := range l.records {
+			for _, r := range l.Records {
 				if r.Topic != topic.Name || r.Partition != p {
 					continue
 				}
@@ -632,7 +633,7 @@ func TestTheRecordedLogsHoldEveryKindOfFact(t *testing.T) {
 	sum := map[string]int{}
 	records := 0
 	for _, l := range recordings(t) {
-		records += len(l.records)
+		records += len(l.Records)
 		for k, n := range kindsOf(t, l) {
 			sum[k] += n
 		}
@@ -694,15 +695,15 @@ func TestAnAlteredRecordOfARecordedLogIsFound(t *testing.T) {
 	} {
 		t.Run(service, func(t *testing.T) {
 			for _, l := range logs {
-				l.records = slices.Clone(l.records)
-				at := slices.IndexFunc(l.records, func(r journal.Record) bool { return altered(&r, alter) })
+				l.Records = slices.Clone(l.Records)
+				at := slices.IndexFunc(l.Records, func(r journal.Record) bool { return altered(&r, alter) })
 				if at < 0 {
 					continue
 				}
-				altered(&l.records[at], alter)
-				is := l.records[at]
+				altered(&l.Records[at], alter)
+				is := l.Records[at]
 				found := false
-				for _, s := range verify(t, l.open(t), recompute.Options{AllVersions: true, Kept: 10}).Services {
+				for _, s := range verify(t, l.Open(t), recompute.Options{AllVersions: true, Kept: 10}).Services {
 					for _, d := range s.Differences { // what the lander wrote is an input, too
 						if d.Service == service && d.Topic == is.Topic && d.Partition == is.Partition && d.Offset == is.Offset {
 							t.Log(&d)
@@ -711,7 +712,7 @@ func TestAnAlteredRecordOfARecordedLogIsFound(t *testing.T) {
 					}
 				}
 				if !found {
-					t.Errorf("%s: the record at %s/%d/%d was altered, and not found", l.name, is.Topic, is.Partition, is.Offset)
+					t.Errorf("%s: the record at %s/%d/%d was altered, and not found", l.Name, is.Topic, is.Partition, is.Offset)
 				}
 				return
 			}
@@ -743,10 +744,10 @@ func TestARecordOfTheRecordedLogsIsWrittenAsItWas(t *testing.T) {
 	compared := 0
 	for _, l := range recordings(t) {
 		at := map[string]journal.Record{}
-		for _, r := range l.records {
+		for _, r := range l.Records {
 			at[fmt.Sprint(r.Topic, r.Partition, r.Offset)] = r
 		}
-		log := l.open(t)
+		log := l.Open(t)
 		for _, topic := range events.Topics() {
 			for p := range log.Partitions() {
 				c, err := log.Follow(t.Context(), topic.Name, p, 0)
@@ -761,7 +762,7 @@ func TestARecordOfTheRecordedLogsIsWrittenAsItWas(t *testing.T) {
 						continue // by a program that is not Landfall
 					}
 					if len(e.Message.ProtoReflect().GetUnknown()) > 0 {
-						t.Errorf("%s: %s/%d/%d has fields that are not known", l.name, e.Topic, e.Partition, e.Offset)
+						t.Errorf("%s: %s/%d/%d has fields that are not known", l.Name, e.Topic, e.Partition, e.Offset)
 					}
 					written, err := journal.RecordsOf(e.Topic, e.Partition, e.Envelope)
 					if err != nil {
@@ -770,7 +771,7 @@ func TestARecordOfTheRecordedLogsIsWrittenAsItWas(t *testing.T) {
 					was, is := at[fmt.Sprint(e.Topic, e.Partition, e.Offset)], written[len(written)-1]
 					same := func(a, b events.Header) bool { return a.Key == b.Key && bytes.Equal(a.Value, b.Value) }
 					if !bytes.Equal(is.Key, was.Key) || !bytes.Equal(is.Value, was.Value) || !slices.EqualFunc(is.Headers, was.Headers, same) {
-						t.Errorf("%s: %s/%d/%d is written as\n%q %q\nand was\n%q %q", l.name, e.Topic, e.Partition, e.Offset, is.Headers, is.Value, was.Headers, was.Value)
+						t.Errorf("%s: %s/%d/%d is written as\n%q %q\nand was\n%q %q", l.Name, e.Topic, e.Partition, e.Offset, is.Headers, is.Value, was.Headers, was.Value)
 					}
 					compared++
 				}

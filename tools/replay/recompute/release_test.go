@@ -24,6 +24,7 @@ import (
 	"landfall.build/services/prioritizer"
 	"landfall.build/services/profiler"
 	"landfall.build/services/selector"
+	"landfall.build/tools/replay/replaytest"
 )
 
 // The snapshots of release 0.1 were taken in the middle of one of the recorded logs.
@@ -48,16 +49,16 @@ type keeper interface {
 // TestSnapshotsOfRelease01Open: each service opens what release 0.1 has kept, reads the rest of the log, and holds what a service
 // holds that has read the log from its beginning.
 func TestSnapshotsOfRelease01Open(t *testing.T) {
-	recorded := readRecordings(t, releasedLog)[0]
-	whole := recorded.open(t)
+	recorded := replaytest.ReadRecordings(t, releasedLog)[0]
+	whole := recorded.Open(t)
 	first := recorded
-	first.records = nil
-	for _, r := range recorded.records {
+	first.Records = nil
+	for _, r := range recorded.Records {
 		if end, err := whole.End(t.Context(), r.Topic, r.Partition); err != nil || r.Offset < end/2 {
-			first.records = append(first.records, r)
+			first.Records = append(first.Records, r)
 		}
 	}
-	half := first.open(t)
+	half := first.Open(t)
 	for name, make := range map[string]func() keeper{
 		events.ServiceEnumerator: func() keeper {
 			return &served{s: enumerator.Service(enumerator.Options{Options: runner.Options{Log: whole}}, releasedPartition)}

@@ -1,4 +1,4 @@
-package recompute_test
+package replaytest
 
 import (
 	"bufio"
@@ -15,19 +15,20 @@ import (
 	"landfall.build/platform/journal/memory"
 )
 
-// recording is a log that was written by an earlier version of the code.
-type recording struct {
-	name       string
-	id         string
-	partitions int32
-	records    []journal.Record // by topic, partition, offset
+// Recording is a log that was written by an earlier version of the code.
+type Recording struct {
+	Name       string
+	ID         string
+	Partitions int32
+	// Records are in the order of topic, partition, offset.
+	Records []journal.Record
 }
 
-// recordingBegins is the line that each log of a file begins with; testdata/recorded/README.md has the format.
+// recordingBegins is the line that each log of a file begins with; recompute/testdata/recorded/README.md has the format.
 const recordingBegins = "landfall log 1\n"
 
-// readRecordings reads a file of logs.
-func readRecordings(t testing.TB, file string) (logs []recording) {
+// ReadRecordings reads a file of logs.
+func ReadRecordings(t testing.TB, file string) (logs []Recording) {
 	t.Helper()
 	f, err := os.Open(file)
 	if err != nil {
@@ -59,7 +60,7 @@ func readRecordings(t testing.TB, file string) (logs []recording) {
 		if _, err := io.ReadFull(in, first); err != nil || string(first) != recordingBegins {
 			t.Fatalf("%s, log %d begins with %q (%v)", file, len(logs), first, err)
 		}
-		log := recording{name: fmt.Sprintf("%s, log %d", file, len(logs)), id: string(text()), partitions: int32(number())}
+		log := Recording{Name: fmt.Sprintf("%s, log %d", file, len(logs)), ID: string(text()), Partitions: int32(number())}
 		for range number() {
 			r := journal.Record{Topic: string(text()), Partition: int32(number()), Offset: number()}
 			if at := number(); at != 0 {
@@ -69,19 +70,19 @@ func readRecordings(t testing.TB, file string) (logs []recording) {
 			for range number() {
 				r.Headers = append(r.Headers, events.Header{Key: string(text()), Value: text()})
 			}
-			log.records = append(log.records, r)
+			log.Records = append(log.Records, r)
 		}
 		logs = append(logs, log)
 	}
 }
 
-// open puts the records into a log in memory, where each has the offset that it had.
-func (l recording) open(t testing.TB) *memory.Log {
+// Open puts the records into a log in memory, where each has the offset that it had.
+func (l Recording) Open(t testing.TB) *memory.Log {
 	t.Helper()
-	log := memory.New(memory.Options{ID: l.id, Partitions: l.partitions})
-	for _, r := range l.records {
+	log := memory.New(memory.Options{ID: l.ID, Partitions: l.Partitions})
+	for _, r := range l.Records {
 		if end, err := log.End(t.Context(), r.Topic, r.Partition); err != nil || end != r.Offset {
-			t.Fatalf("%s: the record at %s/%d/%d would come to %d (%v)", l.name, r.Topic, r.Partition, r.Offset, end, err)
+			t.Fatalf("%s: the record at %s/%d/%d would come to %d (%v)", l.Name, r.Topic, r.Partition, r.Offset, end, err)
 		}
 		if err := log.Write(t.Context(), r); err != nil {
 			t.Fatal(err)
