@@ -274,8 +274,10 @@ func (w *worker) decisiveLines(ctx context.Context, place *workplace, result exe
 	if err != nil {
 		w.Logger.Warn("a tree could not be listed", "tree", place.part.Tree, "error", err)
 	}
-	if why != "" {
-		lines = append([]string{why}, lines...)
+	for _, hint := range []string{place.unreachable(output), why} {
+		if hint != "" {
+			lines = append([]string{hint}, lines...)
+		}
 	}
 	return lines[:min(len(lines), decisive.Most)]
 }
