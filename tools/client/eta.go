@@ -64,8 +64,19 @@ func fullETA(e *view.ETA, now time.Time) string {
 	}
 	u := unitFor(e.To90.Sub(now))
 	if u.remaining(e.Median, now) == 0 {
-		return fmt.Sprintf("within %d %s with a probability of 95 %%; it lands with a probability of %.2g", u.remaining(e.To90, now), u.name, e.Lands)
+		return fmt.Sprintf("within %d %s with a probability of 95 %%", u.remaining(e.To90, now), u.name) + lands(e)
 	}
-	return fmt.Sprintf("in about %d %s (50 %%: %d to %d, 90 %%: %d to %d); it lands with a probability of %.2g",
-		u.remaining(e.Median, now), u.name, u.remaining(e.From50, now), u.remaining(e.To50, now), u.remaining(e.From90, now), u.remaining(e.To90, now), e.Lands)
+	return fmt.Sprintf("in about %d %s (50 %%: %d to %d, 90 %%: %d to %d)",
+		u.remaining(e.Median, now), u.name, u.remaining(e.From50, now), u.remaining(e.To50, now), u.remaining(e.From90, now), u.remaining(e.To90, now)) + lands(e)
+}
+
+// lands continues an estimate with how likely the change lands, if that says something.
+func lands(e *view.ETA) string {
+	switch {
+	case e.Lands <= 0:
+		return ""
+	case e.Lands < 0.01:
+		return "; it is unlikely to land"
+	}
+	return fmt.Sprintf("; it lands with a probability of %.2g", e.Lands)
 }

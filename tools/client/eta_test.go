@@ -12,6 +12,7 @@ func TestAnEstimateIsToldInOneUnit(t *testing.T) {
 	in := func(from90, from50, median, to50, to90 time.Duration) *view.ETA {
 		return &view.ETA{From90: now.Add(from90), From50: now.Add(from50), Median: now.Add(median), To50: now.Add(to50), To90: now.Add(to90), Lands: 0.934}
 	}
+	with := func(e *view.ETA, lands float64) *view.ETA { e.Lands = lands; return e }
 	m := time.Minute
 	for _, c := range []struct {
 		eta         *view.ETA
@@ -23,6 +24,9 @@ func TestAnEstimateIsToldInOneUnit(t *testing.T) {
 		{in(-m, -m, 20*time.Second, 40*time.Second, 90*time.Second), "20 s (0-90)", "in about 20 s (50 %: 0 to 40, 90 %: 0 to 90); it lands with a probability of 0.93"},
 		{in(100*m, 150*m, 200*m, 300*m, 400*m), "3 h (2-7)", "in about 3 h (50 %: 3 to 5, 90 %: 2 to 7); it lands with a probability of 0.93"},
 		{in(-m, -m, -time.Second, 40*time.Second, 73*time.Second), "within 73 s", "within 73 s with a probability of 95 %; it lands with a probability of 0.93"},
+		{with(in(8*m, 10*m, 12*m, 15*m, 25*m), 0), "12 min (8-25)", "in about 12 min (50 %: 10 to 15, 90 %: 8 to 25)"},
+		{with(in(-m, -m, -time.Second, 40*time.Second, 73*time.Second), 0), "within 73 s", "within 73 s with a probability of 95 %"},
+		{with(in(8*m, 10*m, 12*m, 15*m, 25*m), 0.004), "12 min (8-25)", "in about 12 min (50 %: 10 to 15, 90 %: 8 to 25); it is unlikely to land"},
 		{in(-m, -m, 20*time.Second, 20*m, 39*m), "within 39 min", "within 39 min with a probability of 95 %; it lands with a probability of 0.93"},
 		{in(-5*m, -4*m, -3*m, -2*m, -m), "any moment", "at any moment"},
 	} {

@@ -76,10 +76,10 @@ func (q *Queue) foldDecision(d *eventsv1.Decision) {
 			q.foldDecided(f.Change, decision{StateLanded, f.Decision, d.Position, at}, q.landDecidedText(f))
 		case *eventsv1.DecisionItem_RejectDecided:
 			f := i.RejectDecided
-			q.foldDecided(f.Change, decision{StateRejected, f.Decision, d.Position, at}, "Decided to reject.")
+			q.foldDecided(f.Change, decision{StateRejected, f.Decision, d.Position, at}, "It fails as things stand; the last check, on the mainline as it stands, comes before the rejection.")
 		case *eventsv1.DecisionItem_EjectDecided:
 			f := i.EjectDecided
-			q.foldDecided(f.Change, decision{StateEjected, f.Decision, d.Position, at}, "Decided to eject.")
+			q.foldDecided(f.Change, decision{StateEjected, f.Decision, d.Position, at}, "It cannot be verified; the last check, on the mainline as it stands, comes before the ejection.")
 		}
 	}
 }

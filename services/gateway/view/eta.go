@@ -84,7 +84,12 @@ func (q *Queue) noEstimate(c *change, published string) string {
 	case c.analysisMissing() && !node.GetAnalyzed():
 		return eta.NotAnalyzed
 	case !node.GetAnalyzed():
-		return "changes ahead of it are not analysed yet"
+		if len(q.unanalyzedBefore(c.admission.Change)) > 0 {
+			return "changes ahead of it are not analysed yet"
+		}
+		return notEstimated
+	case onMainline(node) == eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED:
+		return eta.Blocked
 	}
 	if published == "" && q.vague(c.ref()) {
 		return eta.NoDurations

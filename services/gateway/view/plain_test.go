@@ -42,7 +42,7 @@ func TestAReasonForNoEstimateThatHasPassedIsNotShown(t *testing.T) {
 	expect("not analysed", eta.NotAnalyzed)
 	s.Fold(main, events.TopicChanges, &eventsv1.ChangeAnalyzed{Change: apitest.Ref("a"), Base: apitest.Commit("main"),
 		Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED, Affected: &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{{Target: "//a"}}}})
-	expect("analysed, unlike changes ahead", "changes ahead of it are not analysed yet")
+	expect("analysed, and nothing is ahead", estimated)
 	s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{node("a", 1)}})
 	expect("analysed", estimated)
 	s.Estimate(main, "a", eta.NoDurations)
@@ -61,6 +61,37 @@ func TestAReasonForNoEstimateThatHasPassedIsNotShown(t *testing.T) {
 	expect("released", estimated)
 	s.Estimate(main, "a", eta.Blocked)
 	expect("not blocked any more", estimated)
+	s.Estimate(main, "a", "", 5, 6, 7, 9, 12)
+	s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{outcome(node("a", 1), eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED, "//a")}})
+	expect("blocked since the last estimate", eta.Blocked)
+}
+
+// TestWhatIsStillBeingAnalysedIsNamed, and nothing is said of changes ahead where all are analysed.
+func TestWhatIsStillBeingAnalysedIsNamed(t *testing.T) {
+	s := begin(t)
+	s.land("a")
+	s.land("b")
+	analysed := func(id string) {
+		s.Fold(main, events.TopicChanges, &eventsv1.ChangeAnalyzed{Change: apitest.Ref(id), Base: apitest.Commit("main"),
+			Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED, Affected: &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{{Target: "//" + id}}}})
+	}
+	waiting := func() *eventsv1.Node { return &eventsv1.Node{Change: apitest.Ref("b"), Position: 2} }
+	why := func() (why, unknown string) {
+		s.Read(main, func(q *view.Queue) {
+			e, _ := q.Explain("b")
+			why = e.Why
+		})
+		return why, s.unknown("b")
+	}
+	analysed("b")
+	s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{waiting()}})
+	if why, unknown := why(); why != "a ahead of it is still being analysed." || unknown != "changes ahead of it are not analysed yet" {
+		t.Errorf("behind a, which is not analysed: %q, %q", why, unknown)
+	}
+	analysed("a")
+	if why, unknown := why(); strings.Contains(why, "being analysed") || unknown != "it is being estimated" {
+		t.Errorf("behind a, which is analysed: %q, %q", why, unknown)
+	}
 }
 
 // TestWhyABuildWasAbortedSpeaksOfChanges, and not of what the selector reckons with.
@@ -218,7 +249,8 @@ func TestADecisionThatWasRefusedIsToldOnce(t *testing.T) {
 			told = append(told, e.Text)
 		}
 		const refused = "The last check, on the mainline as it stands, does not allow that: //x is verified first"
-		if want := []string{"Decided to reject.", refused, refused, "Decided to eject.", refused}; !slices.Equal(told, want) {
+		const check = "; the last check, on the mainline as it stands, comes before the "
+		if want := []string{"It fails as things stand" + check + "rejection.", refused, refused, "It cannot be verified" + check + "ejection.", refused}; !slices.Equal(told, want) {
 			t.Errorf("told is %q, want %q", told, want)
 		}
 	})

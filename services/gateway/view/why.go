@@ -244,9 +244,27 @@ func (q *Queue) analysisReasons(s standing) []Reason {
 	case s.node == nil || (!s.node.Analyzed && q.changes[s.node.Change.GetChange()].analysisMissing()):
 		return []Reason{{Code: ReasonAnalysis, Sentence: "It is being analysed: which targets it affects, and which changes it conflicts with."}}
 	case !s.node.Analyzed:
-		return []Reason{{Code: ReasonAnalysis, Sentence: "Changes ahead of it are still being analysed."}}
+		text := "It is analysed; which changes ahead of it it conflicts with is being computed."
+		ahead := q.unanalyzedBefore(s.node.GetChange().GetChange())
+		if len(ahead) > 0 {
+			text = names(ahead) + " ahead of it " + verb(len(ahead), "is", "are") + " still being analysed."
+		}
+		return []Reason{{Code: ReasonAnalysis, Changes: ahead, Sentence: text}}
 	}
 	return nil
+}
+
+// unanalyzedBefore returns the pending changes ahead of another that are not analysed.
+func (q *Queue) unanalyzedBefore(id string) (out []string) {
+	for _, entry := range q.lineup.Order() {
+		if entry.ID() == id {
+			break
+		}
+		if q.changes[entry.ID()].analysisMissing() {
+			out = append(out, entry.ID())
+		}
+	}
+	return out
 }
 
 func (c *change) analysisMissing() bool { return c == nil || c.analysis == nil }
