@@ -224,7 +224,7 @@ func (q *Queue) foldPrepared(f *eventsv1.BuildPrepared) {
 }
 
 func (q *Queue) foldStep(f *eventsv1.StepFinished) {
-	if !q.steps.finish(f) {
+	if !q.steps.finish(f, q.retriable) {
 		return
 	}
 	defer q.foldFlake(f)

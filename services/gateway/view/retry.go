@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"landfall.build/engine/lineup"
 	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
 )
@@ -135,6 +136,27 @@ func (q *Queue) onMainline() map[version]bool {
 func (q *Queue) verifiesNothing() bool {
 	return !slices.ContainsFunc(q.builds.ofChange[ref{}], q.active) &&
 		!slices.ContainsFunc(q.check.GetClasses(), func(k *eventsv1.Class) bool { return len(k.Outcomes) == 0 })
+}
+
+// retriable reports whether somebody may have the failures of a version taken back: those of the mainline as it stands, and those for which
+// pending changes are blocked by it.
+func (q *Queue) retriable(v version) bool {
+	in := func(n *eventsv1.Node, state eventsv1.OutcomeState) bool {
+		return slices.ContainsFunc(n.GetClasses(), func(k *eventsv1.Class) bool {
+			return slices.ContainsFunc(k.Outcomes, func(o *eventsv1.Outcome) bool {
+				return o.State == state && o.Version.GetTarget() == v.target && o.Version.GetHash() == v.hash
+			})
+		})
+	}
+	if q.check != nil && (in(q.check, eventsv1.OutcomeState_OUTCOME_STATE_RED) || slices.ContainsFunc(q.check.GetClasses(), func(k *eventsv1.Class) bool {
+		return slices.ContainsFunc(k.Targets, func(t *eventsv1.TargetVersion) bool { return t.Target == v.target && t.Hash == v.hash })
+	})) {
+		return true
+	}
+	return slices.ContainsFunc(q.lineup.Order(), func(entry *lineup.Change) bool {
+		c := q.changes[entry.ID()]
+		return c != nil && in(q.node(c.ref()), eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED)
+	})
 }
 
 func (q *Queue) hasFailed(v version) bool { return q.failedAt(v) != nil }

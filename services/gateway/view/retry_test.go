@@ -127,3 +127,36 @@ func TestWhatCouldNotBeVerifiedOnTheMainlineIsSaid(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatTheMainlineFailsInCanBeRetriedHoweverMuchRanSince: the run that made it red is kept while it does.
+func TestWhatTheMainlineFailsInCanBeRetriedHoweverMuchRanSince(t *testing.T) {
+	limits := view.Limits{Finished: 10, Builds: 20, Attempts: 8, TailBytes: 1000}
+	q := view.New(main, limits)
+	version := &eventsv1.TargetVersion{Target: "//x", Hash: "h"}
+	check := func(state eventsv1.OutcomeState) {
+		class := &eventsv1.Class{Targets: []*eventsv1.TargetVersion{version}, Outcomes: []*eventsv1.Outcome{{State: state, Version: version}}}
+		put(q, events.TopicProfiles, &eventsv1.Profile{Delta: &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Mainline: true, Change: &eventsv1.ChangeRef{}, Classes: []*eventsv1.Class{class}}}}})
+	}
+	runs := 0
+	run := func(n int) {
+		for range n {
+			runs++
+			put(q, events.TopicBuilds, &eventsv1.StepFinished{Target: "//t", Hash: fmt.Sprint(runs), Attempt: 1, Outcome: stepFailed, Build: "b", FinishedUs: int64(runs)})
+		}
+	}
+	for n := range uint32(2) {
+		put(q, events.TopicBuilds, &eventsv1.StepFinished{Target: "//x", Hash: "h", Attempt: n + 1, Outcome: stepFailed, Build: "m"})
+	}
+	check(red)
+	run(100)
+	failed, unread := q.MainlineFailed()
+	if len(failed) != 1 || failed[0].Version.Target != "//x" || failed[0].Attempt != 2 || unread {
+		t.Errorf("while the mainline is red in //x: %v (unread: %v)", failed, unread)
+	}
+	put(q, events.TopicProfiles, &eventsv1.Profile{Delta: &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Mainline: true, Change: &eventsv1.ChangeRef{}}}}})
+	run(100)
+	check(red)
+	if failed, unread := q.MainlineFailed(); len(failed) != 0 || !unread {
+		t.Errorf("runs of a mainline that was mended are kept: %v", failed)
+	}
+}

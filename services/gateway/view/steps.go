@@ -133,8 +133,9 @@ func (s *stepStore) inForce() (list []*eventsv1.StepLeased) {
 	return list
 }
 
-// finish keeps an attempt, and reports whether this is the first record of it: later ones change nothing.
-func (s *stepStore) finish(f *eventsv1.StepFinished) bool {
+// finish keeps an attempt, and reports whether this is the first record of it: later ones change nothing. Failures of versions that are
+// held stay.
+func (s *stepStore) finish(f *eventsv1.StepFinished, held func(version) bool) bool {
 	v := version{f.Target, f.Hash}
 	if s.find(v, f.Attempt) != nil {
 		return false
@@ -148,7 +149,7 @@ func (s *stepStore) finish(f *eventsv1.StepFinished) bool {
 		worker: f.Worker, log: f.Log, decisive: f.Decisive, tail: f.OutputTail, bytes: f.OutputBytes,
 		started: stamp(f.StartedUs, time.Time{}), finished: stamp(f.FinishedUs, time.Time{}),
 	})
-	s.evict()
+	s.evict(held)
 	return true
 }
 
@@ -162,16 +163,24 @@ func (s *stepStore) add(a *attempt) {
 	}
 }
 
-// evict drops the oldest outputs and attempts that are more than the limits allow.
-func (s *stepStore) evict() {
+// evict drops the oldest outputs and attempts that are more than the limits allow. A failure of a version that is held takes the place
+// behind the newest but one, so that it is asked about again once all others are older.
+func (s *stepStore) evict(held func(version) bool) {
 	for s.bytes > s.limits.TailBytes && len(s.tails) > 0 {
 		s.dropTail()
 	}
-	for len(s.order) > s.limits.Attempts {
+	for spared := 0; len(s.order) > s.limits.Attempts; {
 		oldest := s.order[0]
 		s.order[0], s.order = nil, s.order[1:] // the array outlives it
 		if len(s.tails) > 0 && s.tails[0] == oldest {
 			s.dropTail()
+		}
+		if oldest.outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED && spared < len(s.order) && held(oldest.version) {
+			spared++
+			newest := len(s.order) - 1
+			s.order = append(s.order, s.order[newest])
+			s.order[newest] = oldest
+			continue
 		}
 		rest := slices.DeleteFunc(s.attempts[oldest.version], func(a *attempt) bool { return a == oldest })
 		if s.attempts[oldest.version] = rest; len(rest) == 0 {
