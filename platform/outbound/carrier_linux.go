@@ -95,8 +95,11 @@ func (c *Carrier) Ended() bool {
 	case <-c.exited:
 		return true
 	default:
-		return false
 	}
+	// It can have ended a moment ago: then it is waited for, or was and nobody has said so yet.
+	var status unix.Siginfo
+	err := unix.Waitid(unix.P_PID, c.command.Process.Pid, &status, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return errors.Is(err, unix.ECHILD) || err == nil && status.Signo != 0
 }
 
 // End ends it, and with it the link and all that went over it.
