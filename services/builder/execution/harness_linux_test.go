@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -29,7 +31,9 @@ func TestMain(m *testing.M) {
 			syscall.Exit(0) // os.Exit takes a second under the race detector
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	os.RemoveAll(helperFolder)
+	os.Exit(code)
 }
 
 // helpers are what this test binary does when a test starts it as a program.
@@ -135,23 +139,36 @@ func inheritedLife() []*os.File {
 	return []*os.File{os.NewFile(3, "life")}
 }
 
+// helperCopy is a copy of this test binary, made once per process on the file system of the worktrees, which link it.
+var helperCopy = sync.OnceValues(func() (path string, err error) {
+	if helperFolder, err = os.MkdirTemp("", "helper"); err != nil {
+		return "", err
+	}
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return "", err
+	}
+	defer self.Close()
+	helper, err := os.OpenFile(filepath.Join(helperFolder, "helper"), os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(helper, self)
+	return helper.Name(), errors.Join(err, helper.Close())
+})
+
+// helperFolder holds helperCopy's; TestMain removes it.
+var helperFolder string
+
 // step is a request in a new worktree that holds this test binary as "helper".
 func step(t testing.TB, commands ...Command) Request {
 	t.Helper()
 	worktree := t.TempDir()
-	self, err := os.Open("/proc/self/exe")
+	helper, err := helperCopy()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer self.Close()
-	helper, err := os.OpenFile(filepath.Join(worktree, "helper"), os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(helper, self); err != nil {
-		t.Fatal(err)
-	}
-	if err := helper.Close(); err != nil {
+	if err := os.Link(helper, filepath.Join(worktree, "helper")); err != nil {
 		t.Fatal(err)
 	}
 	home, tmp := ScratchPaths(worktree)
