@@ -30,6 +30,7 @@ var goProgram = regexp.MustCompile("(?s)```go\n(package main\n.*?)```")
 // TestTheConsumerOfTheGuideHandlesEachOutcomeOnce: it is compiled as it stands there. Meanwhile one owner takes over from another that
 // goes on for a while, and the program itself is killed and started again.
 func TestTheConsumerOfTheGuideHandlesEachOutcomeOnce(t *testing.T) {
+	together(t)
 	guide, err := os.ReadFile("../../../docs/guides/integrator.md")
 	if err != nil {
 		t.Fatal(err)

@@ -63,6 +63,7 @@ func until(t *testing.T, c *client.Client, change string, ok func(view.Change) b
 // TestChangesLandOrAreRejectedOnARealMainline is the main job, small: independent changes, two that pass
 // alone and break together, a textual conflict, a failing one, a stack, a requirement.
 func TestChangesLandOrAreRejectedOnARealMainline(t *testing.T) {
+	together(t)
 	r := newRepository(t)
 	r.branch("one", "f0/b.txt", "b\n")
 	r.branch("other", "f1/b.txt", "b\n")
@@ -105,6 +106,7 @@ func TestChangesLandOrAreRejectedOnARealMainline(t *testing.T) {
 // TestAChangeBuiltOnOneThatItRequiresLandsAfterTheSquashOfThatOne has branches of one line of commits that all edit one line, of
 // which some are asked for while what they stand on is pending, and one when that has landed.
 func TestAChangeBuiltOnOneThatItRequiresLandsAfterTheSquashOfThatOne(t *testing.T) {
+	together(t)
 	r := newRepository(t)
 	r.git("checkout", "-q", "-b", "work")
 	for _, name := range []string{"a-draft", "a", "b", "c", "late"} {
@@ -143,6 +145,7 @@ func TestAChangeBuiltOnOneThatItRequiresLandsAfterTheSquashOfThatOne(t *testing.
 // TestARestartLandsNothingTwiceAndLosesNothing stops everything while changes are pending, and starts it
 // again on the same data directory.
 func TestARestartLandsNothingTwiceAndLosesNothing(t *testing.T) {
+	together(t)
 	r := newRepository(t)
 	config := configured(t, r, t.TempDir())
 	s, c := start(t, config)
@@ -177,6 +180,7 @@ func TestARestartLandsNothingTwiceAndLosesNothing(t *testing.T) {
 
 // TestARedDirectPushIsNobodysFaultButItsOwn: M23a. Who is affected waits, who repairs it lands.
 func TestARedDirectPushIsNobodysFaultButItsOwn(t *testing.T) {
+	together(t)
 	r := newRepository(t)
 	s, c := start(t, configured(t, r, t.TempDir()))
 	defer s.Close()
@@ -220,6 +224,7 @@ func TestARedDirectPushIsNobodysFaultButItsOwn(t *testing.T) {
 // TestNobodyIsRejectedForWhatTheMainlineHadBeforeTheQueue: the first head is red in //f0. A change that is red there too waits,
 // with that sentence. One that breaks //f2, which was green, is rejected, though nothing had proven //f2 before.
 func TestNobodyIsRejectedForWhatTheMainlineHadBeforeTheQueue(t *testing.T) {
+	together(t)
 	r := newRepository(t)
 	r.write("f0/old.txt", "a bug\n")
 	r.commit("before the queue")
@@ -257,6 +262,7 @@ func TestNobodyIsRejectedForWhatTheMainlineHadBeforeTheQueue(t *testing.T) {
 // TestARetryProvesTheMainlineAgain: //f0 fails by chance on the mainline, and a change is blocked for it. It stays blocked if a
 // retry fails too; once a retry passes, it lands.
 func TestARetryProvesTheMainlineAgain(t *testing.T) {
+	together(t)
 	r := newRepository(t)
 	weather := outside(t)
 	if err := os.WriteFile(weather, nil, 0o600); err != nil {
@@ -313,6 +319,7 @@ func TestARetryProvesTheMainlineAgain(t *testing.T) {
 // TestAChangeThatTheRemoteRefusesHoldsUpNobody: a hook of the remote will not have it. What meets it lands past it, and
 // then the change is ejected with the remote's words.
 func TestAChangeThatTheRemoteRefusesHoldsUpNobody(t *testing.T) {
+	together(t)
 	r := newRepository(t)
 	r.branch("secret", "f0/secret.txt", "x\n")
 	r.branch("same-target", "f0/y.txt", "y\n")

@@ -10,6 +10,7 @@ import (
 // TestWhatStepsLeaveIsGivenToDependentsOfLaterChanges: the dependency is on the mainline, and no build of the later changes runs it for
 // itself.
 func TestWhatStepsLeaveIsGivenToDependentsOfLaterChanges(t *testing.T) {
+	together(t)
 	r := newRepository(t)
 	config := configured(t, r, t.TempDir())
 	s, c := start(t, config)

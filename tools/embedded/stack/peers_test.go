@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -100,21 +101,36 @@ func together(t *testing.T) {
 	}
 }
 
-// gate is a file that steps and hooks wait for.
+// gate is a file that steps and hooks look for, with a named pipe that they wait at.
 type gate string
 
-func newGate(t *testing.T) gate { return gate(outside(t)) }
+func newGate(t *testing.T) gate {
+	t.Helper()
+	g := gate(outside(t))
+	if err := syscall.Mkfifo(g.pipe(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
 
+func (g gate) pipe() string { return string(g) + ".pipe" }
+
+// open lets through all that wait, and all that come: who opens the pipe to read waits for a writer, which there is until the test ends.
 func (g gate) open(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(string(g), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	writer, err := os.OpenFile(g.pipe(), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { writer.Close() })
 }
 
 // isOpen returns a shell command, await one that waits.
 func (g gate) isOpen() string { return fmt.Sprintf("[ -e '%s' ]", g) }
-func (g gate) await() string  { return fmt.Sprintf("until %s; do sleep 0.02; done", g.isOpen()) }
+func (g gate) await() string  { return fmt.Sprintf("{ %s || : <'%s'; }", g.isOpen(), g.pipe()) }
 
 // once returns a shell command that succeeds the first time that it is run.
 func (g gate) once() string { return fmt.Sprintf("mkdir '%s' 2>/dev/null", g) }

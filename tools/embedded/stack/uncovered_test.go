@@ -10,6 +10,7 @@ import (
 // TestWhatNoTargetCoversIsVerifiedByEveryStepOrSaidToBeUnbuilt: a step reads more than its target declares, which a queue that
 // goes by declarations alone would land red.
 func TestWhatNoTargetCoversIsVerifiedByEveryStepOrSaidToBeUnbuilt(t *testing.T) {
+	together(t)
 	r := newRepository(t)
 	// The sources are *.txt of the folder, and the step looks below it too.
 	r.branch("undeclared", "f0/deep/c.txt", "a bug\n")
@@ -47,6 +48,7 @@ func TestWhatNoTargetCoversIsVerifiedByEveryStepOrSaidToBeUnbuilt(t *testing.T) 
 
 // TestAFileThatNoTargetCoversSparesNoTargetItsSteps: the queue's steps of the whole repository do not find the bug that the target's own do.
 func TestAFileThatNoTargetCoversSparesNoTargetItsSteps(t *testing.T) {
+	together(t)
 	r := newRepository(t)
 	r.git("checkout", "-q", "-B", "both", "main")
 	r.write("f0/x.txt", "a bug\n")
