@@ -84,10 +84,15 @@ func TestTheOutputOfServicesIsShownWithoutSecretsWhenACommandFails(t *testing.T)
 
 func TestAStepThatIsAbortedWhileAServiceStartsEndsIt(t *testing.T) {
 	with := shell("true")
-	with.Services = []Service{serve("db", "1h")}
+	with.Services = []Service{{Name: "db", PortVariable: "DB", Argv: []string{"sh", "-c", openLife + "sleep 1000"}}}
 	request := step(t, with)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	processes := watchLife(t, request.Worktree)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	result := Run(ctx, request)
-	mustEnd(t, result, Aborted, "script")
+	ended := make(chan Result, 1)
+	go func() { ended <- Run(ctx, request) }()
+	processes.awaitStart(t)
+	cancel()
+	mustEnd(t, <-ended, Aborted, "script")
+	processes.mustBeOver(t)
 }

@@ -28,7 +28,7 @@ func TestARunOnTheMainlineThatEndsByItsLimitSaysSo(t *testing.T) {
 	r.git("push", "-q", "origin", "main")
 	config := configured(t, r, t.TempDir())
 	q := config.Queues[queue]
-	q.Steps.Timeout = 2 * time.Second
+	q.Steps.Timeout = 5 * time.Second
 	config.Queues[queue] = q
 	s, c := start(t, config)
 	t.Cleanup(func() { s.Close() })
@@ -38,14 +38,14 @@ func TestARunOnTheMainlineThatEndsByItsLimitSaysSo(t *testing.T) {
 	land(t, c, "guilty", "guilty")
 	v := until(t, c, "guilty", func(v view.Change) bool { return strings.Contains(v.Why, "`landfall retry guilty`") })
 	head := events.ShortID(r.run(r.bare, "git", "rev-parse", "main"))
-	if want := "It fails in //f0, and whether without this change too is not known: //f0 ran out of time on the mainline at " + head + ": Command \"check\" ran longer than its limit of 2s: connecting to db.example. It passed there at "; !strings.HasPrefix(v.Why, want) ||
+	if want := "It fails in //f0, and whether without this change too is not known: //f0 ran out of time on the mainline at " + head + ": Command \"check\" ran longer than its limit of 5s: connecting to db.example. It passed there at "; !strings.HasPrefix(v.Why, want) ||
 		!strings.HasSuffix(v.Why, " UTC. `landfall logs --target '//f0'` prints the output. Once what it needs is back, or its time limit is raised, `landfall retry guilty` runs it there again.") {
 		t.Errorf("it waits for %q", v.Why)
 	}
 	if want := "//f0 fails; whether without your change too is not known, since //f0 ran out of time on the mainline at " + head + ", and `landfall retry guilty` tries again there: f0/guilty.txt:1:a bug"; v.Failure == nil || v.Failure.Sentence != want {
 		t.Errorf("its failure reads %+v, not %q", v.Failure, want)
 	}
-	if text := prints(t, s.URL(), "status"); !strings.Contains(text, "  unproven  //f0, step check: Command \"check\" ran longer than its limit of 2s: connecting to db.example\n  more      landfall logs --target '//f0'\n") {
+	if text := prints(t, s.URL(), "status"); !strings.Contains(text, "  unproven  //f0, step check: Command \"check\" ran longer than its limit of 5s: connecting to db.example\n  more      landfall logs --target '//f0'\n") {
 		t.Errorf("the queue reads %s", text)
 	}
 	if text := prints(t, s.URL(), "logs", "--target", "//f0"); !strings.HasPrefix(text, "==> //f0, attempt 4: timed_out\nconnecting to db.example\n") {

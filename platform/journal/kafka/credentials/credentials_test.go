@@ -69,17 +69,33 @@ func broker(t *testing.T, mechanism string, change func(*configuration.Broker)) 
 	return b
 }
 
-func open(t *testing.T, c *kfake.Cluster, b configuration.Broker) (*kafka.Log, error) {
+// open waits for a broker that takes the credentials; refused gives one that does not two seconds.
+func open(t *testing.T, c *kfake.Cluster, b configuration.Broker) *kafka.Log {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	l, err := openWithin(t, time.Minute, c, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func refused(t *testing.T, c *kfake.Cluster, b configuration.Broker) error {
+	t.Helper()
+	_, err := openWithin(t, 2*time.Second, c, b)
+	return err
+}
+
+func openWithin(t *testing.T, wait time.Duration, c *kfake.Cluster, b configuration.Broker) (*kafka.Log, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), wait+time.Minute)
 	defer cancel()
 	l, err := kafka.Open(ctx, kafka.Options{
 		Brokers: c.ListenAddrs(), Log: slog.New(slog.DiscardHandler), Partitions: 1, Replication: 1,
-		Wait: 2 * time.Second, DeliveryTimeout: 2 * time.Second,
+		Wait: wait, DeliveryTimeout: 2 * time.Second,
 		Client: func() []kgo.Opt { return credentials.Options(b, "gateway") },
 	})
 	if ctx.Err() != nil {
-		t.Errorf("it took a minute to say: %v", err)
+		t.Errorf("it took a minute longer to say: %v", err)
 	}
 	if err == nil {
 		t.Cleanup(l.Close)
@@ -135,11 +151,7 @@ func TestAClientConnectsAsTheConfigurationSays(t *testing.T) {
 			if mechanism == configuration.SASLNone {
 				mechanism = ""
 			}
-			l, err := open(t, cluster(t, mechanism, c.server), broker(t, c.mechanism, c.change))
-			if err != nil {
-				t.Fatal(err)
-			}
-			works(t, l)
+			works(t, open(t, cluster(t, mechanism, c.server), broker(t, c.mechanism, c.change)))
 		})
 	}
 }
@@ -174,7 +186,7 @@ func TestWhoIsNotLetInReadsWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := open(t, cluster(t, c.mechanism, c.server), broker(t, c.ours, c.change))
+			err := refused(t, cluster(t, c.mechanism, c.server), broker(t, c.ours, c.change))
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), password) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -211,10 +223,7 @@ func TestABrokerWithoutTLSIsNamed(t *testing.T) {
 func TestAPasswordIsRotatedWhileAServiceRuns(t *testing.T) {
 	c := cluster(t, configuration.SASLScram512, nil)
 	b := broker(t, configuration.SASLScram512, nil)
-	l, err := open(t, c, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := open(t, c, b)
 	works(t, l)
 	root, err := kgo.NewClient(append(credentials.Options(broker(t, configuration.SASLPlain, func(b *configuration.Broker) {
 		b.SASL.User, b.SASL.Secret = "root", secret(t, "root")
@@ -283,7 +292,7 @@ func TestTokensAndCredentialsOfAWSAreSent(t *testing.T) {
 				response.ErrorCode = kerr.SaslAuthenticationFailed.Code
 				return response, nil, true
 			})
-			_, err := open(t, c0, broker(t, c.mechanism, func(b *configuration.Broker) { b.SASL.User, b.SASL.Secret = "", c.place }))
+			err := refused(t, c0, broker(t, c.mechanism, func(b *configuration.Broker) { b.SASL.User, b.SASL.Secret = "", c.place }))
 			if err == nil || !strings.Contains(err.Error(), "refuses the account ("+c.mechanism) {
 				t.Error(err)
 			}
