@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,11 +17,21 @@ import (
 // may open the ports and nothing else.
 const user = "landfall"
 
+// Analyst is the user who may read the history and do nothing else. AnalystFile is the file in a server's folder that holds the
+// password, which stays the same from start to start.
+const (
+	Analyst     = "analyst"
+	AnalystFile = "analyst"
+)
+
+// databaseName is the database of the history.
+const databaseName = "landfall"
+
 const serverSettings = `<clickhouse>
 	<logger>
 		<level>warning</level>
 		<console>0</console>
-		<log>%[1]s/server.log</log>
+		<log>%[1]s/log/server.log</log>
 		<size>10M</size>
 		<count>2</count>
 	</logger>
@@ -30,11 +41,38 @@ const serverSettings = `<clickhouse>
 	<background_pool_size>2</background_pool_size>
 	<max_connections>256</max_connections>
 	<background_schedule_pool_size>8</background_schedule_pool_size>
+	<access_control_improvements>
+		<select_from_system_db_requires_grant>true</select_from_system_db_requires_grant>
+		<settings_constraints_replace_previous>true</settings_constraints_replace_previous>
+	</access_control_improvements>
 </clickhouse>
 `
 
 const userSettings = `<clickhouse>
-	<profiles><default/></profiles>
+	<profiles>
+		<default/>
+		<` + Analyst + `>
+			<readonly>1</readonly>
+			<allow_ddl>0</allow_ddl>
+			<allow_introspection_functions>0</allow_introspection_functions>
+			<max_memory_usage>%[3]d</max_memory_usage>
+			<max_memory_usage_for_user>%[3]d</max_memory_usage_for_user>
+			<max_temporary_data_on_disk_size_for_user>4294967296</max_temporary_data_on_disk_size_for_user>
+			<max_execution_time>60</max_execution_time>
+			<max_concurrent_queries_for_user>16</max_concurrent_queries_for_user>
+			<constraints>
+				<max_execution_time><min>1</min><max>60</max><changeable_in_readonly/></max_execution_time>
+				<max_threads><changeable_in_readonly/></max_threads>
+				<max_block_size><min>1</min><max>65536</max><changeable_in_readonly/></max_block_size>
+				<max_result_rows><changeable_in_readonly/></max_result_rows>
+				<max_result_bytes><changeable_in_readonly/></max_result_bytes>
+				<result_overflow_mode><changeable_in_readonly/></result_overflow_mode>
+				<extremes><changeable_in_readonly/></extremes>
+				<session_timezone><changeable_in_readonly/></session_timezone>
+				<output_format_json_quote_64bit_integers><changeable_in_readonly/></output_format_json_quote_64bit_integers>
+			</constraints>
+		</` + Analyst + `>
+	</profiles>
 	<quotas><default/></quotas>
 	<users>
 		<default>
@@ -45,25 +83,66 @@ const userSettings = `<clickhouse>
 			<grants><query>GRANT SYSTEM LISTEN ON *.*</query></grants>
 		</default>
 		<` + user + `>
-			<password_sha256_hex>%s</password_sha256_hex>
+			<password_sha256_hex>%[1]s</password_sha256_hex>
 			<networks><ip>127.0.0.1</ip></networks>
 			<profile>default</profile>
 			<quota>default</quota>
 		</` + user + `>
-	</users>
+%[2]s	</users>
 </clickhouse>
 `
 
+// analystUser is in the settings where there is an analyst.
+const analystUser = `		<` + Analyst + `>
+			<password_sha256_hex>%s</password_sha256_hex>
+			<networks><ip>127.0.0.1</ip></networks>
+			<profile>` + Analyst + `</profile>
+			<quota>default</quota>
+			<grants><query>GRANT SELECT ON ` + databaseName + `.*</query></grants>
+		</` + Analyst + `>
+`
+
 // writeSettings writes the server's settings, with a password that only this user can read.
-func writeSettings(dir string, memory int64) (password string, err error) {
+func writeSettings(dir string, memory int64, analyst bool) (password string, err error) {
+	analysts := ""
+	if analyst {
+		theirs, err := analystPassword(dir)
+		if err != nil {
+			return "", err
+		}
+		analysts = fmt.Sprintf(analystUser, sum(theirs))
+	}
+	password = newPassword()
+	return password, errors.Join(
+		os.MkdirAll(filepath.Join(dir, "data"), 0o700), os.MkdirAll(filepath.Join(dir, "log"), 0o700),
+		writeFile(filepath.Join(dir, "config.xml"), fmt.Sprintf(serverSettings, dir, memory)),
+		writeFile(filepath.Join(dir, "users.xml"), fmt.Sprintf(userSettings, sum(password), analysts, memory/2)),
+	)
+}
+
+func newPassword() string {
 	random := make([]byte, 24)
 	rand.Read(random)
-	password = hex.EncodeToString(random)
+	return hex.EncodeToString(random)
+}
+
+func sum(password string) string {
 	sum := sha256.Sum256([]byte(password))
-	return password, errors.Join(
-		writeFile(filepath.Join(dir, "config.xml"), fmt.Sprintf(serverSettings, dir, memory)),
-		writeFile(filepath.Join(dir, "users.xml"), fmt.Sprintf(userSettings, hex.EncodeToString(sum[:]))),
-	)
+	return hex.EncodeToString(sum[:])
+}
+
+// analystPassword returns the analyst's password. It is made once; whoever removes the file gets another one at the next start.
+func analystPassword(dir string) (string, error) {
+	path := filepath.Join(dir, AnalystFile)
+	content, err := os.ReadFile(path)
+	if password := strings.TrimSpace(string(content)); password != "" {
+		return password, os.Chmod(path, 0o600)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("embedded ClickHouse: %w", err)
+	}
+	password := newPassword()
+	return password, errors.Join(writeFile(path, password+"\n"), os.Chmod(path, 0o600))
 }
 
 func writeFile(path, content string) error {

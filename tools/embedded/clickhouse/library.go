@@ -24,7 +24,7 @@ func Installed() error {
 }
 
 func installed() (library, error) {
-	folder, err := folder()
+	folder, err := Folder()
 	if err != nil {
 		return library{}, err
 	}
@@ -37,8 +37,8 @@ func installed() (library, error) {
 	return l, nil
 }
 
-// folder returns where install puts things.
-func folder() (string, error) {
+// Folder returns where install puts the library and its host: they may be missing. The error is ErrNotInstalled.
+func Folder() (string, error) {
 	if home := os.Getenv("LANDFALL_CLICKHOUSE_HOME"); home != "" {
 		return filepath.Join(home, Version), nil
 	}

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -51,10 +52,12 @@ type Server struct {
 	lock        *os.File
 	native, web string
 	dsn         string
-	stop        context.CancelFunc
-	ended       chan struct{}
-	process     atomic.Int64
-	once        sync.Once
+	// confined is set if the server reaches no files but its own.
+	confined bool
+	stop     context.CancelFunc
+	ended    chan struct{}
+	process  atomic.Int64
+	once     sync.Once
 }
 
 // Start starts the server and returns once it answers. The error is ErrNotInstalled where the library is missing.
@@ -87,14 +90,21 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 }
 
 func (s *Server) begin(ctx context.Context) error {
-	password, err := writeSettings(s.options.Dir, s.options.Memory)
+	// The server's function file() opens any file for whoever may ask anything: there is an analyst only where it reaches none.
+	if out, err := exec.CommandContext(ctx, s.library.host, "--can-confine").CombinedOutput(); err == nil {
+		s.confined = true
+	} else {
+		s.options.Log.Warn("the embedded ClickHouse has no user analyst, who could read every file here (if the host is older than this landfall, make clickhouse renews it)",
+			"error", err, "host", strings.TrimSpace(string(out)))
+	}
+	password, err := writeSettings(s.options.Dir, s.options.Memory, s.confined)
 	if err != nil {
 		return err
 	}
 	if s.native, s.web, err = ports(s.options.Dir); err != nil {
 		return err
 	}
-	at := url.URL{Scheme: "clickhouse", User: url.UserPassword(user, password), Host: "127.0.0.1:" + s.native, Path: "/landfall"}
+	at := url.URL{Scheme: "clickhouse", User: url.UserPassword(user, password), Host: "127.0.0.1:" + s.native, Path: "/" + databaseName}
 	s.dsn = at.String()
 	var run *child
 	for try := 1; ; try++ {
@@ -122,6 +132,23 @@ func (s *Server) begin(ctx context.Context) error {
 // DSN returns how clients of the native protocol reach the server, password included. The database that it names
 // may not exist yet.
 func (s *Server) DSN() string { return s.dsn }
+
+// ErrNoAnalyst is returned by AnalystDSN where the kernel cannot keep the server from files: there is no analyst then.
+var ErrNoAnalyst = errors.New("the embedded ClickHouse has no user analyst here")
+
+// AnalystDSN returns how the analyst reaches the history, password included. The error is ErrNoAnalyst, or says that the file with the
+// password cannot be read.
+func (s *Server) AnalystDSN() (string, error) {
+	if !s.confined {
+		return "", ErrNoAnalyst
+	}
+	password, err := os.ReadFile(filepath.Join(s.options.Dir, AnalystFile))
+	at := url.URL{Scheme: "clickhouse", User: url.UserPassword(Analyst, strings.TrimSpace(string(password))), Host: "127.0.0.1:" + s.native, Path: "/" + databaseName}
+	return at.String(), err
+}
+
+// HTTP returns the address at which the server speaks HTTP, http://127.0.0.1:port.
+func (s *Server) HTTP() string { return "http://127.0.0.1:" + s.web }
 
 // Process returns the id of the server's process at the moment, for tests that kill it.
 func (s *Server) Process() int { return int(s.process.Load()) }
@@ -196,11 +223,15 @@ func (s *Server) startChild(ctx context.Context) (*child, error) {
 	}
 	defer slave.Close()
 	c := &child{terminal: master, output: &tail{}, ended: make(chan struct{})}
-	c.command = exec.Command(s.library.host, s.library.shared,
+	var within []string
+	if s.confined {
+		within = []string{"--within", s.options.Dir}
+	}
+	c.command = exec.Command(s.library.host, append(within, s.library.shared,
 		"--path", filepath.Join(s.options.Dir, "data"), "--config-file", filepath.Join(s.options.Dir, "config.xml"),
 		"--listen_host", "127.0.0.1", "--tcp_port", s.native, "--http_port", s.web,
 		"--interactive", "--history_file", os.DevNull, "--disable_suggestion",
-		"--query", "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP")
+		"--query", "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP")...)
 	c.command.Dir = s.options.Dir
 	c.command.Env = []string{"HOME=" + s.options.Dir, "TERM=dumb", "TZ=UTC", "GODEBUG=asyncpreemptoff=1"}
 	c.command.Stdin, c.command.Stdout, c.command.Stderr = slave, c.output, c.output

@@ -388,12 +388,13 @@ INNER JOIN
     SELECT arrayJoin(sharers) AS sharer, count() AS steps, sum(total / length(sharers)) AS seconds
     FROM
     (
-        SELECT version, groupUniqArrayIf(sharer, sharer != 0) AS sharers, sum(seconds) AS total, countIf(sharer = 0) AS ran
+        SELECT version, groupArrayIf(sharer, sharer != 0) AS sharers, sum(seconds) AS total, countIf(sharer = 0) AS ran
         FROM
         (
             SELECT version, toUInt64(0) AS sharer, seconds FROM runs FINAL
             UNION ALL
-            SELECT arrayJoin(versions) AS version, cityHash64(queue, change, revision) AS sharer, 0 AS seconds FROM preparations FINAL
+            SELECT arrayJoin(versions) AS version, sharer, 0 AS seconds
+            FROM (SELECT cityHash64(queue, change, revision) AS sharer, groupUniqArrayArray(versions) AS versions FROM preparations GROUP BY sharer)
         )
         GROUP BY version
         HAVING ran > 0

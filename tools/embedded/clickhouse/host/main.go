@@ -1,7 +1,10 @@
 // Command landfall-clickhouse is a ClickHouse server in a process of its own: it loads libchdb, which holds the
 // whole server, and hands its arguments to it.
 //
-//	landfall-clickhouse LIBCHDB ARGUMENT…
+//	landfall-clickhouse [--within FOLDER] LIBCHDB ARGUMENT…
+//	landfall-clickhouse --can-confine
+//
+// With --within the server reaches no files but its own below a folder. The second form ends with 0 where that is possible.
 //
 // It is no part of the landfall binary because loading a library makes a program depend on the C library of the
 // machine that runs it, and landfall is linked statically. tools/embedded/clickhouse starts it, with a terminal
@@ -18,11 +21,22 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: landfall-clickhouse LIBCHDB ARGUMENT…; landfall up starts it, not people")
+	arguments, folder := os.Args[1:], ""
+	if len(arguments) == 1 && arguments[0] == "--can-confine" {
+		if err := canConfine(); err != nil {
+			fmt.Fprintln(os.Stderr, "landfall-clickhouse:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if len(arguments) > 2 && arguments[0] == "--within" {
+		folder, arguments = arguments[1], arguments[2:]
+	}
+	if len(arguments) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: landfall-clickhouse [--within FOLDER] LIBCHDB ARGUMENT…; landfall up starts it, not people")
 		os.Exit(2)
 	}
-	if err := serve(os.Args[1], os.Args[2:]); err != nil {
+	if err := serve(folder, arguments[0], arguments[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "landfall-clickhouse:", err)
 		os.Exit(1)
 	}
@@ -30,7 +44,7 @@ func main() {
 
 // serve returns when the server has ended. How it ended is not in the result: the library answers the same for
 // a directory that is locked.
-func serve(library string, arguments []string) error {
+func serve(folder, library string, arguments []string) error {
 	runtime.LockOSThread()
 	handle, err := purego.Dlopen(library, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
@@ -44,6 +58,12 @@ func serve(library string, arguments []string) error {
 	purego.RegisterFunc(&run, address)
 	var complaint func(result uintptr) string
 	purego.RegisterLibFunc(&complaint, handle, "chdb_result_error")
+	if folder != "" {
+		// The library begins no thread until it runs.
+		if err := confine(folder); err != nil {
+			return err
+		}
+	}
 	argv := make([]*byte, 0, len(arguments)+2)
 	for _, argument := range append([]string{"clickhouse"}, arguments...) {
 		argv = append(argv, &append([]byte(argument), 0)[0])
