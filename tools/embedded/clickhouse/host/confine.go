@@ -40,7 +40,7 @@ func confine(dir string) error {
 	set := unix.LandlockRulesetAttr{Handled_access_fs: handled}
 	descriptor, _, failed := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&set)), unsafe.Sizeof(set.Handled_access_fs), 0)
 	if failed != 0 {
-		return fmt.Errorf("Landlock: %w", failed)
+		return fmt.Errorf("confine by Landlock: %w", failed)
 	}
 	defer unix.Close(int(descriptor))
 	for _, rule := range []struct {
@@ -64,14 +64,14 @@ func confine(dir string) error {
 		_, _, failed := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, descriptor, unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&beneath)), 0, 0, 0)
 		unix.Close(parent)
 		if failed != 0 {
-			return fmt.Errorf("Landlock, %s: %w", rule.path, failed)
+			return fmt.Errorf("confine by Landlock to %s: %w", rule.path, failed)
 		}
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up new privileges: %w", err)
 	}
 	if _, _, failed := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, descriptor, 0, 0); failed != 0 {
-		return fmt.Errorf("Landlock: %w", failed)
+		return fmt.Errorf("confine by Landlock: %w", failed)
 	}
 	return nil
 }
