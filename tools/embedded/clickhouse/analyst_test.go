@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -87,7 +88,7 @@ func TestTheAnalystReadsTheHistoryByBothProtocols(t *testing.T) {
 	c := connectTo(t, dsn)
 	for _, query := range []string{
 		"SELECT * FROM waits_by_week", "SELECT count() FROM events FINAL", "SELECT name FROM system.tables WHERE database = 'landfall' AND name = 'steps'",
-		"SHOW TABLES", "DESCRIBE TABLE steps", "SELECT max_execution_time FROM (SELECT 1 AS max_execution_time) SETTINGS max_execution_time = 5",
+		"SHOW TABLES", "SELECT value FROM system.settings WHERE name = 'readonly'", "DESCRIBE TABLE steps", "SELECT max_execution_time FROM (SELECT 1 AS max_execution_time) SETTINGS max_execution_time = 5",
 	} {
 		if _, _, err := answered(t.Context(), c, query); err != nil {
 			t.Errorf("%s: %v", query, err)
@@ -101,6 +102,32 @@ func TestTheAnalystReadsTheHistoryByBothProtocols(t *testing.T) {
 	defer cancel()
 	if _, n, err := answered(soon, c, "SELECT count() FROM steps"); err != nil || n != 1 {
 		t.Errorf("with a deadline: %d rows, %v", n, err)
+	}
+}
+
+// TestTheGuidesCurlAnswers runs the lines of the guide that ask by HTTP, in the folder of a server.
+func TestTheGuidesCurlAnswers(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed")
+	}
+	s, dir, _ := historyOf(t)
+	analystOf(t, s)
+	guide, err := os.ReadFile(analystsGuide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var script []string
+	for _, line := range strings.Split(string(guide), "\n") {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "cd ~/.landfall/clickhouse && ") || strings.HasPrefix(line, "curl ") {
+			script = append(script, strings.Replace(line, "~/.landfall/clickhouse", "'"+dir+"'", 1))
+		}
+	}
+	if len(script) != 2 {
+		t.Fatalf("the guide has %q", script)
+	}
+	out, err := exec.CommandContext(t.Context(), "sh", "-ec", strings.Join(script, "\n")).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "Exception") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
