@@ -123,6 +123,9 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 		add("attributes_not_applied", "Store the files as steps need them, or have a step convert them.",
 			"Checkouts hold the bytes of the repository and do not go by %s of %s, so steps may see other contents than a clone has.", strings.Join(attributes, ", "), byFolder(made))
 	}
+	if n := len(s.submodules); n > 0 {
+		add("submodules_empty", "Commit the files that steps need, or have a step fetch them.", "Steps do not see what submodules hold: %s %s in each checkout.", byFolder(s.submodules), map[bool]string{true: "is an empty folder", false: "are empty folders"}[n == 1])
+	}
 	for _, name := range seen.Empty {
 		add("target_without_command", "Give it steps, or make it a dependency of a target that has some.", "Nothing verifies %s.", name)
 	}
@@ -178,8 +181,26 @@ func (c checked) complete() bool {
 	return !slices.ContainsFunc(c.Queues, func(q checkedQueue) bool { return len(q.Lacks) > 0 })
 }
 
-// check returns what the queues of a configuration lack. only names the one queue to check, "" for all.
-func check(ctx context.Context, file, only string, logger *slog.Logger) (checked, error) {
+// uncommitted returns the manifests of a working folder that a mainline's tree lacks, sorted. Those that git ignores are none.
+func uncommitted(ctx context.Context, clone string, paths []string) ([]string, error) {
+	out, err := git(ctx, clone, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "landfall.yaml", "**/landfall.yaml")
+	if err != nil {
+		return nil, err
+	}
+	there := setOf(paths)
+	var list []string
+	for _, file := range strings.Split(out, "\x00") {
+		if _, err := os.Lstat(filepath.Join(clone, file)); file != "" && !there[file] && err == nil {
+			list = append(list, file)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// check returns what the queues of a configuration lack. only names the one queue to check, "" for all. Of a queue whose
+// repository the clone is of, notes name the manifests that are in the clone alone; clone may be "".
+func check(ctx context.Context, file, only, clone string, logger *slog.Logger) (checked, error) {
 	c := checked{Configuration: file}
 	config, err := configuration.Load(file, configuration.Defaults{Workers: 1})
 	if err != nil {
@@ -207,6 +228,12 @@ func check(ctx context.Context, file, only string, logger *slog.Logger) (checked
 		loader := buildgraph.NewLoader(queue, nil)
 		seen, lacks, err := lacksOf(ctx, config, name, s, nil, loader)
 		loader.Close()
+		if err == nil && queue.Analysis.UsesAny(configuration.AdapterManifest, configuration.AdapterAuto) && clone != "" && remote.Same(ctx, p.URL, clone) {
+			var only []string
+			if only, err = uncommitted(ctx, clone, s.paths); len(only) > 0 {
+				q.Notes = append(q.Notes, fmt.Sprintf("The queue does not see %s: in your working folder, and not on %s. Commit it, and land it.", byFolder(only), p.Branch))
+			}
+		}
 		r := reader{ctx, setOf(s.paths), s.read}
 		parts, lines := partsOf(buildgraph.Detect(s.paths, ""), r.files), linesOf(r, queue.Analysis)
 		var left []unrun
@@ -229,7 +256,7 @@ func check(ctx context.Context, file, only string, logger *slog.Logger) (checked
 
 // Lacks returns what each queue of a configuration lacks, by name: what landfall init --check prints.
 func Lacks(ctx context.Context, file string, logger *slog.Logger) (map[string][]Lack, error) {
-	c, err := check(ctx, file, "", logger)
+	c, err := check(ctx, file, "", "", logger)
 	if err != nil {
 		return nil, err
 	}

@@ -388,18 +388,21 @@ func relativeTo(folder, file string) (string, bool) {
 
 // runCheck carries out landfall init --check.
 func (r *run) runCheck(ctx context.Context, repo string) error {
-	file := r.config
+	file, clone := r.config, ""
+	p, err := findPlace(ctx, repo, r.repository, cmp.Or(r.branch, "main"))
+	if err == nil {
+		clone = p.Clone
+	}
 	if file == "" {
-		p, err := findPlace(ctx, repo, r.repository, cmp.Or(r.branch, "main"))
 		if err != nil {
 			return err
 		}
-		file = r.fileFor(p.Clone)
+		file = r.fileFor(clone)
 	}
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no %s; landfall init writes it", file)
 	}
-	c, err := check(ctx, file, r.queue, r.logger)
+	c, err := check(ctx, file, r.queue, clone, r.logger)
 	if err != nil {
 		return err
 	}

@@ -220,7 +220,12 @@ func TestCheckSaysWhatLacks(t *testing.T) {
 		"the right to push": {files: covered, codes: []string{"push_refused"}, edit: func(text string) string {
 			return withLine(withLine(text, "    url:", "    url: ."), "data:", "data: ../other")
 		}},
-		"attributes":          {files: files{"go.mod": shop["go.mod"], "api/api.go": shop["api/api.go"], ".gitattributes": "*.txt text eol=crlf\n*.bin filter=lfs\n"}, codes: []string{"attributes_not_applied", "files_uncovered"}},
+		"attributes": {files: files{"go.mod": shop["go.mod"], "api/api.go": shop["api/api.go"], ".gitattributes": "*.txt text eol=crlf\n*.bin filter=lfs\n"}, codes: []string{"attributes_not_applied", "files_uncovered"}},
+		"a submodule": {files: covered, codes: []string{"files_uncovered", "submodules_empty"}, then: func(r *repository) {
+			r.run(r.clone, "git", "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",api/lib")
+			r.run(r.clone, "git", "commit", "-q", "-m", "lib")
+			r.push()
+		}},
 		"valid definitions":   {files: covered, codes: []string{"targets_invalid"}, then: func(r *repository) { r.commit("broken", files{"go.mod": "module\n"}); r.push() }},
 		"a target's commands": {files: files{"site/landfall.yaml": "targets: [{name: site, sources: [index.html]}]\n", "site/index.html": "x\n"}, codes: []string{"nothing_proven", "target_without_command"}},
 	} {
@@ -508,5 +513,29 @@ func TestWhereNothingProvesAnythingDocumentsAreIgnored(t *testing.T) {
 		if ignored := queue.Analysis.Uncovered.Ignore; !slices.Contains(ignored, "**/*.md") || !slices.Contains(ignored, "**/.gitignore") {
 			t.Errorf("ignored: %v", ignored)
 		}
+	}
+}
+
+// TestCheckNamesManifestsThatAreNotCommitted, but for those that git ignores.
+func TestCheckNamesManifestsThatAreNotCommitted(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", files{"site/landfall.yaml": "targets: [{name: site, sources: [index.html], steps: [{name: look, run: [sh, -c, \"true\"]}]}]\n", "site/index.html": "x\n", ".gitignore": "out\n"})
+	r.push()
+	if out, err := r.init("--yes"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, folder := range []string{"db", "out"} {
+		if err := os.MkdirAll(filepath.Join(r.clone, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(r.clone, folder, "landfall.yaml"), []byte("targets: [{name: t}]\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, _ := r.init("--check", "--json")
+	got := decode[struct{ Queues []struct{ Notes []string } }](t, out)
+	const want = "The queue does not see db/landfall.yaml: in your working folder, and not on main. Commit it, and land it."
+	if len(got.Queues) != 1 || !slices.Equal(got.Queues[0].Notes, []string{want}) {
+		t.Errorf("%s", out)
 	}
 }

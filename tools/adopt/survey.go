@@ -23,8 +23,8 @@ const maxRead = 1 << 20
 type source struct {
 	*gitrepo.Repo
 	head, tree string
-	// paths are all files, sorted.
-	paths []string
+	// paths are all files, sorted, and submodules those of them that are commits of other repositories.
+	paths, submodules []string
 	// lacks is what a queue needs of the remote and does not have.
 	lacks []lack
 	// close closes the mirror, and removes a temporary one.
@@ -75,6 +75,9 @@ func openSource(ctx context.Context, p place, folder string, logger *slog.Logger
 	}
 	for _, e := range entries {
 		s.paths = append(s.paths, e.Path)
+		if e.Kind == gitrepo.Submodule {
+			s.submodules = append(s.submodules, e.Path)
+		}
 	}
 	return s, nil
 }

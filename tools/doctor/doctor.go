@@ -69,6 +69,7 @@ var meanings = map[string]meaning{
 	"adapter_without_targets": {Warning, "Changes may be verified by more than they need, or by nothing.", ""},
 	"target_without_command":  {Warning, "What breaks there is noticed after it has landed.", ""},
 	"attributes_not_applied":  {Warning, "Tests may pass in a clone and fail in the queue, or the other way round.", ""},
+	"submodules_empty":        {Warning, "Steps that need what a submodule holds fail with every change, or test less than in a clone.", ""},
 	"manifest_unread":         {Warning, "What they say is built and tested of their folders proves nothing.", ""},
 	"files_uncovered":         {Warning, "A change of one of them waits for every other change, and is verified by every step.", ""},
 	"toolchain_unknown":       {Warning, "Results of another version of the tool would count for the same targets.", "Set its toolchain in analysis."},

@@ -183,6 +183,11 @@ var faults = map[string]func(p *patient){
 		p.commit("x", "")
 	},
 	"attributes_not_applied": func(p *patient) { p.commit(".gitattributes", "* ident\n") },
+	"submodules_empty": func(p *patient) {
+		p.git(p.work, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",lib")
+		p.git(p.work, "commit", "-q", "-m", "lib")
+		p.git(p.work, "push", "-q", "origin", "HEAD:main")
+	},
 	"cache_open": func(p *patient) {
 		p.queue = "    analysis: {adapter: go, toolchain: one}\n    steps: {write: [/tmp/cache], environment: {variables: {GOCACHE: /tmp/cache/go}}}\n"
 	},

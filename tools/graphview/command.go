@@ -29,7 +29,9 @@ type flags struct {
 	inputs, hubs, ignore                                   []string
 	timeout                                                time.Duration
 	asJSON                                                 bool
-	logger                                                 *slog.Logger
+	// uncommitted are the manifests of the working folder that the commit lacks.
+	uncommitted []string
+	logger      *slog.Logger
 }
 
 func (f *flags) add(c *cobra.Command) {
@@ -95,6 +97,9 @@ func (f *flags) run(cmd *cobra.Command, names []string, look func(ctx context.Co
 		return err
 	}
 	if !f.asJSON {
+		for _, file := range f.uncommitted {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s is not committed, so it is no part of %s\n", file, names[0])
+		}
 		return result.write(cmd.OutOrStdout())
 	}
 	encoder := json.NewEncoder(cmd.OutOrStdout())
@@ -115,6 +120,9 @@ func (f *flags) look(ctx context.Context, p *progress, names []string, look func
 		if ids[i], err = s.commit(ctx, name); err != nil {
 			return nil, err
 		}
+	}
+	if names[0] == "HEAD" {
+		f.uncommitted = s.uncommitted(ctx, ids[0])
 	}
 	p.begin("reading the targets of "+names[0], 0)
 	settings, err := f.settings(ctx, s, ids[0])

@@ -69,6 +69,22 @@ func (f *fixture) branch(name, on string, edit files) {
 // run runs a command on the repository.
 func (f *fixture) run(args ...string) (out string, err error) {
 	f.Helper()
+	out, _, err = f.both(args...)
+	return out, err
+}
+
+// said returns what a command prints besides its result.
+func (f *fixture) said(args ...string) string {
+	f.Helper()
+	_, said, err := f.both(args...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return said
+}
+
+func (f *fixture) both(args ...string) (out, said string, err error) {
+	f.Helper()
 	for _, c := range Commands(slog.New(slog.DiscardHandler)) {
 		if c.Name() != args[0] {
 			continue
@@ -79,10 +95,10 @@ func (f *fixture) run(args ...string) (out string, err error) {
 		c.SilenceErrors = true
 		c.SetArgs(slices.Concat(args[1:], []string{"--repo", f.dir, "--mirror", f.mirror}, f.asked))
 		err := c.ExecuteContext(f.Context())
-		return stdout.String(), err
+		return stdout.String(), stderr.String(), err
 	}
 	f.Fatalf("no command %s", args[0])
-	return "", nil
+	return "", "", nil
 }
 
 // read runs a command with --json into a value that has no other fields.

@@ -3,6 +3,7 @@ package graphview
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -284,6 +285,29 @@ func TestWithJSONAnErrorIsTheOneValue(t *testing.T) {
 		decoder.DisallowUnknownFields()
 		if decoder.Decode(&printed) != nil || printed.Error.Code != "failed" || printed.Error.Message != err.Error() || decoder.More() {
 			t.Errorf("%s printed %q for %v", args, out, err)
+		}
+	}
+}
+
+// TestAManifestThatIsNotCommittedIsNamed: a target of it is missed in the list otherwise.
+func TestAManifestThatIsNotCommittedIsNamed(t *testing.T) {
+	f := newFixture(t, files{"landfall.yaml": "targets: [{name: a, sources: [a.txt]}]\n", "a.txt": "1\n", ".gitignore": "out\n"})
+	for _, folder := range []string{"db", "out", "."} {
+		if err := os.MkdirAll(filepath.Join(f.dir, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(f.dir, folder, "landfall.yaml"), []byte("targets: []\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.git("", "reset", "--quiet")
+	if err := os.WriteFile(filepath.Join(f.dir, ".gitignore"), []byte("out\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for rev, want := range map[string]string{"HEAD": "db/landfall.yaml is not committed, so it is no part of HEAD\n", "main": ""} {
+		said := f.said("targets", "--rev", rev)
+		if lines := slices.DeleteFunc(strings.SplitAfter(said, "\n"), func(l string) bool { return !strings.Contains(l, "not committed") }); strings.Join(lines, "") != want {
+			t.Errorf("of %s it says %q, want %q", rev, said, want)
 		}
 	}
 }

@@ -11,8 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"landfall.build/platform/buildgraph/manifest"
 	"landfall.build/platform/gitrepo"
 )
 
@@ -104,6 +106,27 @@ func (s *source) commit(ctx context.Context, name string) (string, error) {
 		return "", s.hinted(ctx, fmt.Errorf("%q names no commit of %s; give a branch, a tag, an id or what git rev-parse takes", name, s.local))
 	}
 	return id, s.Fetch(ctx, gitrepo.Wanted{Commits: []string{id}})
+}
+
+// uncommitted returns the manifests of the working folder that a commit lacks. Those that git ignores are none; nor is there any where git
+// cannot say.
+func (s *source) uncommitted(ctx context.Context, commit string) (list []string) {
+	if s.local == "" {
+		return nil
+	}
+	out, _, err := s.git(ctx, "ls-files", "-z", "--full-name", "--cached", "--others", "--exclude-standard", "--", ":(top)"+manifest.FileName, ":(top,glob)**/"+manifest.FileName)
+	if err != nil {
+		return nil
+	}
+	for _, file := range strings.Split(out, "\x00") {
+		if file == "" || slices.Contains(list, file) {
+			continue
+		}
+		if _, _, missing := s.git(ctx, "cat-file", "-e", commit+":"+file); missing != nil {
+			list = append(list, file)
+		}
+	}
+	return list
 }
 
 // git asks git in the repository on this machine. complaint is what it said of an error, nil if nothing.
