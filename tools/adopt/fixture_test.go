@@ -192,7 +192,7 @@ func (r *repository) land(c *client.Client, branches ...string) map[string]view.
 			r.Fatalf("land %s: %+v, %v", branch, reply, err)
 		}
 	}
-	soon := time.After(2 * time.Minute)
+	soon := time.After(10 * time.Minute)
 	ended := map[string]view.Change{}
 	for _, branch := range branches {
 		for {
