@@ -40,6 +40,7 @@ func TestAnEstimateIsToldInOneUnit(t *testing.T) {
 }
 
 func TestTheQueuesLineCountsBusyWorkersAndSaysWhatIsBuilt(t *testing.T) {
+	at := time.Date(2026, 1, 5, 10, 42, 0, 0, time.Local)
 	pool := &view.Pool{Workers: 2, Running: 3, Busy: 2, Open: 1}
 	for _, c := range []struct {
 		q    view.Overview
@@ -47,6 +48,10 @@ func TestTheQueuesLineCountsBusyWorkersAndSaysWhatIsBuilt(t *testing.T) {
 	}{
 		{view.Overview{Queue: "q", Pending: 1, Waiting: 1, Running: 2, Pool: pool}, "queue q: 1 pending (1 waiting, 0 testing, 0 passed), 2 builds with 2 of 2 workers busy and 1 step open"},
 		{view.Overview{Queue: "q", Running: 1, Pool: pool}, "queue q: 0 pending (0 waiting, 0 testing, 0 passed), 1 build of the mainline itself with 2 of 2 workers busy and 1 step open"},
+		{view.Overview{Queue: "q", MainlineRed: []string{"//x"}, RedSince: &view.RedSince{Commit: "0123456789abcdef", Author: "Ada", Suspects: 1, At: at}},
+			"queue q: 0 pending (0 waiting, 0 testing, 0 passed); mainline RED in //x since the direct push 0123456789ab by Ada; a step failed " + at.Format(time.DateTime)},
+		{view.Overview{Queue: "q", MainlineRed: []string{"//x"}, RedSince: &view.RedSince{Commit: "0123456789abcdef", Suspects: 3}},
+			"queue q: 0 pending (0 waiting, 0 testing, 0 passed); mainline RED in //x since the direct push 0123456789ab, or one after it (3 in all)"},
 	} {
 		if got := queueLine(c.q); got != c.want {
 			t.Errorf("it says %q, want %q", got, c.want)

@@ -192,7 +192,7 @@ func queueLine(q view.Overview) string {
 		line += "; NOTHING LANDS: " + Plain(t.Sentence)
 	}
 	if pushed := slices.DeleteFunc(slices.Clone(q.MainlineRed), func(t string) bool { return slices.Contains(q.RedBeforeQueue, t) }); len(pushed) > 0 {
-		line += "; mainline RED in " + someTargets(pushed)
+		line += "; mainline RED in " + someTargets(pushed) + redSince(q.RedSince)
 	}
 	if before := q.RedBeforeQueue; len(before) > 0 {
 		line += "; mainline RED since before the queue in " + someTargets(before)
@@ -206,6 +206,24 @@ func queueLine(q view.Overview) string {
 		}
 	}
 	return line
+}
+
+// redSince says by which direct push the mainline is red.
+func redSince(s *view.RedSince) string {
+	if s == nil {
+		return ""
+	}
+	text := " since the direct push " + events.ShortID(s.Commit)
+	if s.Author != "" {
+		text += " by " + Plain(s.Author)
+	}
+	if s.Suspects > 1 {
+		text += fmt.Sprintf(", or one after it (%d in all)", s.Suspects)
+	}
+	if !s.At.IsZero() {
+		text += "; a step failed " + s.At.Local().Format(time.DateTime)
+	}
+	return text
 }
 
 // someTargets lists the first targets of what may be many.

@@ -110,6 +110,36 @@ func (q *Queue) suspects(target string) (out []*push) {
 	return out
 }
 
+// redSince returns the oldest push that broke a target which is red on the mainline, nil if none that is kept did.
+func (q *Queue) redSince() *RedSince {
+	var since *RedSince
+	first := len(q.pushes)
+	for _, target := range without(q.mainlineRed(), q.redUnproven()) {
+		list := q.suspects(target)
+		if len(list) == 0 {
+			continue
+		}
+		switch place := slices.Index(q.pushes, list[0]); {
+		case place > first:
+			continue
+		case place < first:
+			p := list[0]
+			author, _, _ := strings.Cut(p.author, " <")
+			first, since = place, &RedSince{Commit: p.commit, Author: author, Title: p.title, Suspects: len(list)}
+		}
+		since.Suspects = min(since.Suspects, len(list))
+		for _, p := range list {
+			v, _ := p.affects(target)
+			for _, a := range q.steps.attempts[v] {
+				if a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && (since.At.IsZero() || a.finished.Before(since.At)) {
+					since.At = a.finished
+				}
+			}
+		}
+	}
+	return since
+}
+
 // outcomeAt returns how the steps of a version ended, unspecified if they did not.
 func (q *Queue) outcomeAt(v version) eventsv1.StepOutcome {
 	if a := q.steps.settling(v); a != nil && v.hash != "" {

@@ -3,10 +3,12 @@ package view_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/gateway/api/apitest"
+	"landfall.build/services/gateway/view"
 )
 
 // TestADirectPushIsNamedWhereAChangeWaitsForIt: by its commit, its author and its subject, which are bounded and harmless.
@@ -56,8 +58,13 @@ func TestThePushThatBrokeATargetIsNamed(t *testing.T) {
 	cart := func(hash string) *eventsv1.TargetVersion {
 		return &eventsv1.TargetVersion{Target: "//cart", Hash: hash}
 	}
+	const failedUs = 1_700_000_002_000_000
 	step := func(hash string, outcome eventsv1.StepOutcome) {
-		s.Fold(main, events.TopicBuilds, &eventsv1.StepFinished{Target: "//cart", Hash: hash, Attempt: 1, Outcome: outcome})
+		finished := int64(failedUs)
+		if hash != "v2" {
+			finished += 1_000_000
+		}
+		s.Fold(main, events.TopicBuilds, &eventsv1.StepFinished{Target: "//cart", Hash: hash, Attempt: 1, Outcome: outcome, FinishedUs: finished})
 	}
 	name := func(commit string) string {
 		return events.ShortID(apitest.Commit(commit)) + " by Ada, “" + commit + "”"
@@ -87,6 +94,12 @@ func TestThePushThatBrokeATargetIsNamed(t *testing.T) {
 	push("later", of("v3"))
 	step("v3", eventsv1.StepOutcome_STEP_OUTCOME_FAILED)
 	expect("A direct push (" + name("breaks") + ")")
+	s.Read(main, func(q *view.Queue) {
+		o := q.Overview()
+		if r := o.RedSince; r == nil || r.Commit != apitest.Commit("breaks") || r.Author != "Ada" || r.Title != "breaks" || r.Suspects != 1 || !r.At.Equal(time.UnixMicro(failedUs)) {
+			t.Errorf("the mainline is red since %+v, want the push %s", r, name("breaks"))
+		}
+	})
 
 	s.LandIt(main, "a", "build-a", nil, "//cart") // which repairs it
 	s.land("b")

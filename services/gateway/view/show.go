@@ -16,7 +16,7 @@ import (
 func (q *Queue) Overview() Overview {
 	o := Overview{
 		Queue: q.name, Head: q.lineup.Head, Sequence: q.lineup.Sequence, Pending: len(q.lineup.Order()),
-		Running: q.runningBuilds(), MainlineRed: q.mainlineRed(), RedBeforeQueue: q.redBeforeQueue(), MainlineFailures: q.mainlineFailures(), NeedRetry: q.needRetry(), Analyzed: q.known.Mainline().GetAnalyzed(),
+		Running: q.runningBuilds(), MainlineRed: q.mainlineRed(), RedBeforeQueue: q.redBeforeQueue(), RedSince: q.redSince(), MainlineFailures: q.mainlineFailures(), NeedRetry: q.needRetry(), Analyzed: q.known.Mainline().GetAnalyzed(),
 		Repository: q.known.Settings().GetRepository(), Branch: q.known.Settings().GetBranch(), Strategy: q.known.Settings().GetStrategy(),
 		Workers: int(q.known.Settings().GetWorkers()), Unreachable: q.trouble(), PausedByRemote: q.pausedByRemote(), ServiceTroubles: q.serviceTroubles,
 	}

@@ -392,6 +392,8 @@ type Overview struct {
 	// Pool is absent for queues whose builds hold slots, as those of older logs do: they may have Workers builds.
 	Pool        *Pool    `json:"pool,omitempty"`
 	MainlineRed []string `json:"mainline_red,omitempty"`
+	// RedSince is given if a direct push, or one of several, made some of MainlineRed red.
+	RedSince *RedSince `json:"mainline_red_since,omitempty"`
 	// RedBeforeQueue are those of MainlineRed that are known to have been red before the queue.
 	RedBeforeQueue []string `json:"red_before_queue,omitempty"`
 	// MainlineFailures lists the last failed run of each of the first 8 targets of MainlineRed, as far as runs are kept, and behind them
@@ -427,6 +429,18 @@ type Model struct {
 	// Trouble is why it is not used, and priors predict in its place; empty if it is.
 	Trouble string    `json:"trouble,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
+}
+
+// RedSince is the oldest direct push that made a target of the mainline red that still is.
+type RedSince struct {
+	Commit string `json:"commit"`
+	// Author and Title are what the commit says of itself; the author is a name, without an address.
+	Author string `json:"author,omitempty"`
+	Title  string `json:"title,omitempty"`
+	// At is when a step first failed for it, zero if its run is not kept.
+	At time.Time `json:"at,omitzero"`
+	// Suspects is of how many pushes it is the first, one of which broke the target; 1 if it was this one.
+	Suspects int `json:"suspects"`
 }
 
 // Trouble is why the lander cannot work on the mainline.

@@ -311,6 +311,7 @@ export interface Overview {
   running_builds: number
   pool?: Pool
   mainline_red?: string[]
+  mainline_red_since?: RedSince
   red_before_queue?: string[]
   mainline_failures?: Step[]
   need_retry?: string[]
@@ -369,6 +370,14 @@ export interface GraphFuture {
   steps_done: number
   steps_total: number
   dead?: boolean
+}
+
+export interface RedSince {
+  commit: string
+  author?: string
+  title?: string
+  at?: string
+  suspects: number
 }
 
 export interface Trouble {
