@@ -45,6 +45,7 @@ func (b *Builder) arrange() *Graph {
 	for _, id := range b.marks.named {
 		g.covered.named = append(g.covered.named, rank[id])
 	}
+	g.covered.shown = slices.Clone(b.marks.shown)
 	return g
 }
 

@@ -38,6 +38,8 @@ type marks struct {
 	// everywhere holds the files of InEveryWorkspace, named those of NameInEveryWorkspace; closed is set by Closed.
 	everywhere, named []Node
 	closed            bool
+	// shown are the folders of ShowNames.
+	shown []string
 }
 
 // edgeList holds edges between nodes, from[i] to to[i], and those that wait for Merge.
@@ -91,7 +93,7 @@ func (b *Builder) Target(name, kind string, commands []Command) Node {
 	b.encoding.text(kind)
 	b.encoding.commands(commands)
 	if b.marks.closed && len(commands) > 0 {
-		b.encoding.text("closed")
+		b.encoding.text("closed and watched")
 	}
 	id := b.define(KindTarget, name)
 	b.info[id] = int32(len(b.targets))

@@ -180,6 +180,7 @@ func (m *merging) cover() {
 		for _, file := range member.Graph.covered.named {
 			m.graph.covered.named = append(m.graph.covered.named, m.places[i][file])
 		}
+		m.graph.covered.shown = append(m.graph.covered.shown, member.Graph.covered.shown...)
 	}
 	m.graph.cover(nodes)
 }

@@ -18,15 +18,26 @@ func (b *Builder) NameInEveryWorkspace(path string) {
 	b.marks.named = append(b.marks.named, b.Ref(KindFile, path))
 }
 
-// Workspace returns the paths of the files that a closed workspace of a target holds: those that it depends on, directly and
-// through others, and those that are in every workspace. The value is false where the file is empty there. closed is false of a target
-// that is verified where all files are, and of one that is not there.
-func (g *Graph) Workspace(name string) (paths map[string]bool, closed bool) {
+// ShowNames has closed workspaces that have a folder, "" for the root, show the names of all that is in it: the tool lists it, and goes
+// on to what the target depends on alone.
+func (b *Builder) ShowNames(folder string) { b.marks.shown = append(b.marks.shown, folder) }
+
+// Workspace is what the steps of a target find in a closed workspace.
+type Workspace struct {
+	// Files are the paths of the files that the target depends on, directly and through others, and of those that are in every
+	// workspace. The value is false where the file is empty there.
+	Files map[string]bool
+	// Shown are folders of which all names are there, if the folder is; "" is the root.
+	Shown map[string]bool
+}
+
+// Workspace returns the closed workspace of a target; nil of one that is verified where all files are, and of one that is not there.
+func (g *Graph) Workspace(name string) *Workspace {
 	start, found := slices.BinarySearch(g.labels, Label(KindTarget, name))
 	if !found || g.info[start] < 0 || !g.targets[g.info[start]].closed {
-		return nil, false
+		return nil
 	}
-	paths, seen := map[string]bool{}, make([]bool, len(g.labels))
+	w, seen := &Workspace{Files: map[string]bool{}, Shown: map[string]bool{}}, make([]bool, len(g.labels))
 	seen[start] = true
 	pending := []int32{int32(start)}
 	for _, file := range g.covered.everywhere {
@@ -37,7 +48,7 @@ func (g *Graph) Workspace(name string) (paths map[string]bool, closed bool) {
 		node := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]
 		if g.kinds[node] == KindFile && g.defined[node] {
-			paths[pathOf(g.labels[node])] = true
+			w.Files[pathOf(g.labels[node])] = true
 		}
 		for _, dep := range g.dependencies(int(node)) {
 			if !seen[dep] {
@@ -47,9 +58,12 @@ func (g *Graph) Workspace(name string) (paths map[string]bool, closed bool) {
 		}
 	}
 	for _, file := range g.covered.named {
-		if path := pathOf(g.labels[file]); g.defined[file] && !paths[path] {
-			paths[path] = false
+		if path := pathOf(g.labels[file]); g.defined[file] && !w.Files[path] {
+			w.Files[path] = false
 		}
 	}
-	return paths, true
+	for _, folder := range g.covered.shown {
+		w.Shown[folder] = true
+	}
+	return w
 }

@@ -45,9 +45,8 @@ func TestAClosedWorkspaceHoldsWhatTheTargetReachesAndWhatEveryoneHas(t *testing.
 			}
 			held, kept = held+len(want), kept+len(w.files)-len(want)
 			for which, g := range map[string]*Graph{"the graph": g, "the merged graph": merged} {
-				files, closed := g.Workspace(name)
-				if !closed || !maps.Equal(files, want) {
-					t.Fatalf("%s: the workspace of %s holds %v, closed %v; want %v\n%+v", which, name, files, closed, want, w)
+				if space := g.Workspace(name); space == nil || !maps.Equal(space.Files, want) {
+					t.Fatalf("%s: the workspace of %s is %+v, want %v\n%+v", which, name, space, want, w)
 				}
 			}
 		}
@@ -69,7 +68,7 @@ func TestATargetOfAClosedWorkspaceIsAnotherVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		target, _ := g.Target("//:a")
-		if _, is := g.Workspace("//:a"); is != target.Closed {
+		if is := g.Workspace("//:a") != nil; is != target.Closed {
 			t.Errorf("closed is %v of the workspace, and %v of the target", is, target.Closed)
 		}
 		return target
@@ -80,7 +79,33 @@ func TestATargetOfAClosedWorkspaceIsAnotherVersion(t *testing.T) {
 	if open, closed := graph(false, nil), graph(true, nil); open.Hash != closed.Hash || closed.Closed {
 		t.Errorf("without steps: %+v, %+v", open, closed)
 	}
-	if _, closed := Whole("tree", checked).Workspace(Repository); closed {
+	if Whole("tree", checked).Workspace(Repository) != nil {
 		t.Error("the whole repository has a closed workspace")
+	}
+}
+
+func TestAClosedWorkspaceShowsNamesWhereItsAdaptersSaySo(t *testing.T) {
+	graph := func(scheme, target string, shown ...string) *Graph {
+		b := NewBuilder(scheme, "tree")
+		b.Closed()
+		b.Target(target, "library", checked)
+		for _, folder := range shown {
+			b.ShowNames(folder)
+		}
+		g, err := b.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	one, two := graph("one/1", "//:a", "", "lib"), graph("two/1", "//:b", "py")
+	merged, err := Merge("tree", []Member{{"one", one}, {"two", two}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for g, want := range map[*Graph]map[string]bool{one: {"": true, "lib": true}, merged: {"": true, "lib": true, "py": true}} {
+		if got := g.Workspace("//:a").Shown; !maps.Equal(got, want) {
+			t.Errorf("names are shown of %v, want %v", got, want)
+		}
 	}
 }

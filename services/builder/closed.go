@@ -1,104 +1,104 @@
 package builder
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"landfall.build/engine/targets"
 	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/buildgraph/manifest"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/platform/lookups"
+	"landfall.build/services/builder/execution"
 )
 
-// filesFor returns the files that the workspace of a target holds; nil for all.
-func filesFor(part buildgraph.Part, target targets.Target) map[string]bool {
-	files, _ := part.Graph.Workspace(target.Name)
-	return files
+// space is what of a tree a workspace holds.
+type space struct {
+	// files are its files; the value is false where one is there by its name alone. nil: it holds all.
+	files map[string]bool
+	// missing is what steps could look for there and not find.
+	missing lookups.Missing
+	// all are the paths of the tree's files, sorted.
+	all []string
+}
+
+// lacks returns those lookups that are of what the tree has. What is in no file of the tree can be looked for by any tool.
+func (s space) lacks(found []lookups.Lookup) []lookups.Lookup {
+	return slices.DeleteFunc(found, func(l lookups.Lookup) bool {
+		if l.Listed {
+			return false
+		}
+		if _, is := slices.BinarySearch(s.all, l.Path); is {
+			return false
+		}
+		below, _ := slices.BinarySearch(s.all, l.Path+"/")
+		return below == len(s.all) || !strings.HasPrefix(s.all[below], l.Path+"/")
+	})
+}
+
+// spaceFor returns what the workspace of a target holds: the files that the target depends on, and names.
+func spaceFor(ctx context.Context, repo *gitrepo.Repo, part buildgraph.Part, target targets.Target) (space, error) {
+	closed := part.Graph.Workspace(target.Name)
+	if closed == nil {
+		return space{}, nil
+	}
+	entries, err := repo.Tree(ctx, part.Tree)
+	if err != nil {
+		return space{}, err
+	}
+	all := make([]string, len(entries))
+	for i, e := range entries {
+		all[i] = e.Path
+	}
+	missing := lookups.Of(all, closed.Files, closed.Shown, func(name string) bool {
+		return name == manifest.FileName // Who defines targets of a folder leaves alone what lists it for others.
+	})
+	return space{files: closed.Files, missing: missing, all: all}, nil
+}
+
+// judgeLookups has a step that has passed fail if it looked for files of the repository that its workspace does not hold: they can
+// change without the target being verified again.
+func judgeLookups(result *execution.Result) {
+	if result.Outcome != execution.Passed || len(result.Lookups) == 0 {
+		return
+	}
+	last := &result.Commands[len(result.Commands)-1]
+	last.Outcome, result.Outcome, result.FailedCommand = execution.Failed, execution.Failed, last.Name
+	result.Reason = fmt.Sprintf("Command %q passed without what the step looked for in the repository.", last.Name)
+}
+
+// lookedFor returns a line about lookups, "" if there are none.
+func lookedFor(found []lookups.Lookup, target string) string {
+	var names, folders []string
+	for _, l := range found {
+		if !l.Listed {
+			names = append(names, l.Path)
+		} else if l.Path == "." {
+			folders = append(folders, "the root folder")
+		} else {
+			folders = append(folders, l.Path)
+		}
+	}
+	const declare = "Declare it, or open the workspace (steps.workspace)."
+	if len(names) > 0 {
+		return fmt.Sprintf("The repository has %s, but the step does not: %s does not depend on it. %s", few(names), target, declare)
+	}
+	if len(folders) > 0 {
+		return fmt.Sprintf("The step lists %s and finds only a part of what the repository has there: %s does not depend on the rest. %s", few(folders), target, declare)
+	}
+	return ""
+}
+
+// few returns the first of some names.
+func few(names []string) string {
+	text := strings.Join(names[:min(len(names), mostUnseen)], ", ")
+	if more := len(names) - mostUnseen; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return text
 }
 
 // mostUnseen bounds how many paths the line about them names.
 const mostUnseen = 3
-
-// unseen returns a line about files of the repository that the output of a step names and that are not in its workspace, "" if it
-// names none. dir is where the command ran, relative to the root.
-func unseen(ctx context.Context, place *workplace, dir string, output []byte) (string, error) {
-	if place.files == nil {
-		return "", nil
-	}
-	entries, err := place.assembly.repo.Tree(ctx, place.part.Tree)
-	if err != nil {
-		return "", err
-	}
-	absent, present, endings := map[string]bool{}, map[string]bool{}, map[string][]string{}
-	for _, e := range entries {
-		in := absent
-		if place.files[e.Path] {
-			in = present
-		}
-		for name := e.Path; name != "." && !in[name]; name = path.Dir(name) {
-			in[name] = true
-			endings[path.Base(name)] = append(endings[path.Base(name)], name)
-		}
-	}
-	isAbsent := func(name string) bool { return absent[name] && !present[name] }
-	var names []string
-	for _, word := range bytes.FieldsFunc(output, func(r rune) bool { return strings.ContainsRune(" \t\r\n'\"`()[]{}<>,;=", r) }) {
-		if len(names) == mostUnseen {
-			break
-		}
-		for _, meant := range pathsMeant(string(word), place.request.Worktree, dir) {
-			name := meant
-			if !isAbsent(name) && strings.HasPrefix(meant, "../") {
-				// Tools go to folders of their own, such as that of a package, and do not say so.
-				end := meant
-				for strings.HasPrefix(end, "../") {
-					end = end[len("../"):]
-				}
-				name = onlyEnding(endings[path.Base(end)], end)
-			}
-			if isAbsent(name) && !slices.Contains(names, name) {
-				names = append(names, name)
-				break
-			}
-		}
-	}
-	if len(names) == 0 {
-		return "", nil
-	}
-	return fmt.Sprintf("The repository has %s, but the step does not: %s does not depend on it. Declare it, or open the workspace (steps.workspace).", strings.Join(names, ", "), place.step.Target.Name), nil
-}
-
-// onlyEnding returns the one of some paths that is a path or ends with it, "" if there are none or several.
-func onlyEnding(paths []string, end string) (only string) {
-	for _, name := range paths {
-		if name != end && !strings.HasSuffix(name, "/"+end) {
-			continue
-		}
-		if only != "" {
-			return ""
-		}
-		only = name
-	}
-	return only
-}
-
-// pathsMeant returns the paths, relative to the root of a tree, that a word of a step's output can stand for: as it is, and without
-// a line number behind it.
-func pathsMeant(word, root, dir string) (paths []string) {
-	word = strings.TrimRight(word, ".:")
-	for _, name := range []string{word, word[:max(0, strings.IndexByte(word, ':'))]} {
-		switch {
-		case name == "" || len(name) > 4096:
-		case filepath.IsAbs(name):
-			if relative, err := filepath.Rel(root, name); err == nil {
-				paths = append(paths, filepath.ToSlash(relative))
-			}
-		default:
-			paths = append(paths, path.Join(dir, name), path.Clean(name))
-		}
-	}
-	return paths
-}

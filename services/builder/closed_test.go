@@ -26,25 +26,31 @@ func TestAStepFindsOnlyWhatItsTargetDependsOn(t *testing.T) {
 		"folder": "ls ../docs/guides",
 		"inside": "cd deep/er && cat ../../../docs/guides/a.md",
 		"hidden": "cd deep/er && cat ../../../.github/ci.yml",
-		"names":  "echo ../docs/none.md; echo sees/check.sh; exit 1",
+		"silent": "test ! -e ../README.md || grep -q read ../README.md",
+		"lists":  "for entry in ../*; do true; done",
 	})
 	files["README.md"], files["docs/guides/a.md"] = "read me", "guide"
 	files["inside/deep/er/x"], files["hidden/deep/er/x"], files[".github/ci.yml"] = "x", "x", "on: push"
 	files["landfall.yaml"] = "targets: [{name: t, sources: [README.md, sees/check.sh], steps: [{name: check, run: [sh, check.sh], dir: sees}]}]\n"
-	files["sees/check.sh"] = "cat ../README.md && test ! -e ../alone && test ! -e ../docs"
+	files["sees/check.sh"] = "cat ../README.md && ls && test -e ../landfall.yaml"
 	base := s.commit("", files)
 	s.start("a", func(o *Options) { o.Workers = 1 })
 	s.decide(s.scheduled("b1", base, asked("//alone:t")...), s.scheduled("b2", base, asked("//folder:t")...),
-		s.scheduled("b3", base, asked("//:t")...), s.scheduled("b4", base, asked("//names:t")...), s.scheduled("b5", base, asked("//inside:t")...), s.scheduled("b6", base, asked("//hidden:t")...))
-	ends := s.ends(1, "//alone:t", "//folder:t", "//:t", "//names:t", "//inside:t", "//hidden:t")
+		s.scheduled("b3", base, asked("//:t")...), s.scheduled("b4", base, asked("//silent:t")...), s.scheduled("b5", base, asked("//inside:t")...), s.scheduled("b6", base, asked("//hidden:t")...), s.scheduled("b7", base, asked("//lists:t")...))
+	ends := s.ends(1, "//alone:t", "//folder:t", "//:t", "//silent:t", "//inside:t", "//hidden:t", "//lists:t")
 	lacks := "The repository has %, but the step does not: TARGET does not depend on it. Declare it, or open the workspace (steps.workspace)."
-	for name, want := range map[string]string{"//alone:t": "README.md", "//folder:t": "docs/guides", "//:t": "", "//names:t": "sees/check.sh", "//inside:t": "docs/guides/a.md",
-		"//hidden:t": ".github/ci.yml"} {
+	part := "The step lists % and finds only a part of what the repository has there: TARGET does not depend on the rest. Declare it, or open the workspace (steps.workspace)."
+	for name, want := range map[string]string{"//alone:t": "README.md", "//folder:t": "docs/guides", "//:t": "", "//silent:t": "README.md", "//inside:t": "docs/guides/a.md",
+		"//hidden:t": ".github/ci.yml", "//lists:t": "the root folder"} {
 		f := ends[name][0]
 		if passed := f.Outcome == stepPassed; passed != (want == "") {
 			t.Errorf("%s: %v", name, f)
 		}
-		if want != "" && !slices.Contains(f.Decisive, strings.NewReplacer("%", want, "TARGET", name).Replace(lacks)) {
+		line := lacks
+		if name == "//lists:t" {
+			line = part
+		}
+		if want != "" && !slices.Contains(f.Decisive, strings.NewReplacer("%", want, "TARGET", name).Replace(line)) {
 			t.Errorf("%s: decisive lines %q, want one about %s", name, f.Decisive, want)
 		}
 	}
@@ -55,7 +61,7 @@ func TestTargetsOfClosedWorkspacesFormNoGroup(t *testing.T) {
 	step := `steps: [{name: check, run: [sh, alone.sh], group: [sh, group.sh]}]`
 	base := s.commit("", map[string]string{
 		"landfall.yaml": "targets: [{name: a, sources: [alone.sh], " + step + "}, {name: b, sources: [alone.sh], " + step + "}]\n",
-		"alone.sh":      "test ! -e group.sh", "group.sh": "exit 1",
+		"alone.sh":      "true", "group.sh": "exit 1",
 	})
 	s.start("a", func(o *Options) { o.Workers = 1 })
 	s.decide(s.scheduled("b1", base, asked("//:a", "//:b")...))

@@ -29,6 +29,8 @@ type session struct {
 	outputs *outputs.Keeper
 	// isolated is set if this system has a sandbox for steps.
 	isolated bool
+	// watched is set if this system can watch what steps look for.
+	watched bool
 	// limits bound each step; cgroups keeps them, if the system has any.
 	limits  bounds.Limits
 	cgroups *bounds.Tree

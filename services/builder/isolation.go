@@ -21,6 +21,7 @@ import (
 // isolate finds out whether this system can isolate steps, and logs what it cannot. It fails where a queue requires isolation.
 func (s *session) isolate(ctx context.Context) error {
 	s.bound()
+	s.watch(ctx)
 	var wanted []string
 	for _, name := range s.Configuration.QueueNames() {
 		if s.Configuration.Queues[name].Steps.Isolation != configuration.IsolationOff {
@@ -80,6 +81,21 @@ func (s *session) bound() {
 	}
 	s.cgroups = tree
 	s.Logger.Info("each step has a cgroup", "memory", s.limits.Memory, "processes", s.limits.Processes)
+}
+
+// watch finds out whether this system can watch what steps of closed workspaces look for, and logs what it cannot.
+func (s *session) watch(ctx context.Context) {
+	closed := slices.DeleteFunc(s.Configuration.QueueNames(), func(name string) bool {
+		return s.Configuration.Queues[name].Steps.Workspace != configuration.WorkspaceClosed
+	})
+	if len(closed) == 0 {
+		return
+	}
+	err := execution.LookupsAvailable(ctx)
+	if s.watched = err == nil; !s.watched && ctx.Err() == nil {
+		s.Logger.Warn("this system cannot watch what steps look for, so a step that passes without a file that its target does not depend on counts as passed; Linux 5.9 can, on amd64 and arm64",
+			"queues", closed, "problem", err)
+	}
 }
 
 // checkCaches finds out whether steps in a sandbox can be given caches in layers.

@@ -42,6 +42,9 @@ func (w *worker) fillRequest(place *workplace, j *job, target targets.Target) {
 		r.OutputLimit = int64(queue.Steps.LogLimit)
 	}
 	r.Limits, r.Cgroups = w.limits, w.cgroups
+	if w.watched && place.space.files != nil {
+		r.Missing = &place.space.missing
+	}
 	if memory := w.Configuration.Builder.MemoryLimit; memory != nil && w.cgroups == nil {
 		// For a process that takes memory faster than it is counted. Not where nobody has asked for a limit: sanitizers map far more
 		// than they use.
@@ -97,6 +100,8 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 		result, workerFault = *problem, fault
 	} else {
 		result, workerFault = w.execute(ctx, j, place, log)
+		result.Lookups = place.space.lacks(result.Lookups)
+		judgeLookups(&result)
 		w.keepOutputs(ctx, j, place, &result, log, record)
 	}
 	if err := log.Close(); err != nil && result.Outcome != execution.Aborted {
@@ -111,7 +116,7 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 	fillRecord(record, result, int(w.Configuration.Queues[j.queue].Steps.OutputTail))
 	full := filepath.Join(LogDir(w.dir), filepath.FromSlash(record.Log))
 	if failed {
-		record.Decisive = w.decisiveLines(ctx, place, result, full, time.UnixMicro(record.StartedUs))
+		record.Decisive = w.decisiveLines(place, result, full, time.UnixMicro(record.StartedUs))
 	}
 	if result.Outcome == execution.Passed {
 		w.countTests(record, full)
@@ -242,7 +247,7 @@ const mostRead = 4 << 20
 
 // decisiveLines returns the lines that show why a step did not pass, of its log or of the reports that it has left since it
 // started. They are for people: whatever goes wrong, the step's outcome stands without them.
-func (w *worker) decisiveLines(ctx context.Context, place *workplace, result execution.Result, log string, started time.Time) (lines []string) {
+func (w *worker) decisiveLines(place *workplace, result execution.Result, log string, started time.Time) (lines []string) {
 	defer func() {
 		if failure := recover(); failure != nil {
 			w.Logger.Error("panic while a log was read", "log", log, "panic", failure, "stack", string(debug.Stack()))
@@ -270,11 +275,7 @@ func (w *worker) decisiveLines(ctx context.Context, place *workplace, result exe
 		}
 	}
 	lines = decisive.Lines(output, tree, w.reportsOf(place, output, started)...)
-	why, err := unseen(ctx, place, tree.Dir, output)
-	if err != nil {
-		w.Logger.Warn("a tree could not be listed", "tree", place.part.Tree, "error", err)
-	}
-	for _, hint := range []string{place.unreachable(output), why} {
+	for _, hint := range []string{place.unreachable(output), lookedFor(result.Lookups, place.step.Target.Name)} {
 		if hint != "" {
 			lines = append([]string{hint}, lines...)
 		}

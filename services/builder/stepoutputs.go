@@ -96,9 +96,13 @@ func (w *worker) giveOutputs(ctx context.Context, j *job, place *workplace, log 
 // has the same version, it holds the mainline's tree: files of changes that have not landed then have no part in the outputs,
 // declared or not.
 func (w *worker) clean(ctx context.Context, j *job, place *workplace, making *targets.Target) error {
-	tree, files := place.part.Tree, place.files
+	tree, files := place.part.Tree, place.space.files
 	if making != nil {
-		files = filesFor(place.part, *making)
+		holds, err := spaceFor(ctx, place.assembly.repo, place.part, *making)
+		if err != nil {
+			return err
+		}
+		files = holds.files
 		base, _, err := w.graphs[j.queue].Part(ctx, place.assembly.repo, place.assembly.base)
 		if err != nil {
 			return err

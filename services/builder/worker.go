@@ -206,8 +206,8 @@ type workplace struct {
 	step       provision.Step
 	tree       *gitrepo.Worktree
 	repository string
-	// files are those of the tree that are in it; nil if all are.
-	files map[string]bool
+	// space is what of the tree is in it.
+	space space
 	// part is the tree with its targets, and assembly what it was made with.
 	part     buildgraph.Part
 	assembly *assembly
@@ -265,7 +265,9 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	}
 	if s := w.takeServer(j, key); s != nil {
 		place = &workplace{tree: s.tree, repository: s.repository, server: s}
-	} else if place, err = w.checkOut(ctx, j.step.Build.GetRepository(), a.repo, tree, filesFor(part, target)); err != nil {
+	} else if holds, err := spaceFor(ctx, a.repo, part, target); err != nil {
+		return &workplace{problem: fmt.Sprintf("The worker could not list the tree: %v.", err), workerFault: true}
+	} else if place, err = w.checkOut(ctx, j.step.Build.GetRepository(), a.repo, tree, holds); err != nil {
 		return &workplace{problem: fmt.Sprintf("The worker could not check the tree out: %v.", err), workerFault: true}
 	}
 	if lacking := w.lacking(j.step.Claims); lacking != "" {
@@ -297,7 +299,7 @@ func unverifiable(part buildgraph.Part, invalid *buildgraph.Invalid) string {
 	return "The tree's targets are not known" + lacking + "landfall init --check says why."
 }
 
-func (w *worker) checkOut(ctx context.Context, repository string, repo *gitrepo.Repo, tree string, files map[string]bool) (*workplace, error) {
+func (w *worker) checkOut(ctx context.Context, repository string, repo *gitrepo.Repo, tree string, holds space) (*workplace, error) {
 	worktree := w.worktrees[repository]
 	if worktree == nil {
 		name := strconv.Itoa(w.number)
@@ -314,10 +316,10 @@ func (w *worker) checkOut(ctx context.Context, repository string, repo *gitrepo.
 		}
 		w.worktrees[repository] = worktree
 	}
-	if err := worktree.CheckoutOnly(ctx, tree, files); err != nil {
+	if err := worktree.CheckoutOnly(ctx, tree, holds.files); err != nil {
 		return nil, err
 	}
-	return &workplace{tree: worktree, repository: repository, files: files}, nil
+	return &workplace{tree: worktree, repository: repository, space: holds}, nil
 }
 
 // abandon gives up a worktree in which processes may still be running.

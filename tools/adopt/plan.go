@@ -86,7 +86,7 @@ func (p plan) size() string {
 func (p plan) writeSteps(line func(string, ...any)) {
 	line("    steps:")
 	if len(p.uses) > 0 {
-		line("      # A step finds only the files that its target depends on. What reads another one fails, and says which. open: all files;")
+		line("      # A step finds only the files that its target depends on. What looks for another one fails, and says which. open: all files;")
 		line("      # Go packages are then tested many at once.")
 		line("      workspace: closed")
 	}

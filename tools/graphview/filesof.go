@@ -40,16 +40,16 @@ func (v *view) filesOf(ctx context.Context, name, rev, target string) (*TargetFi
 	if _, found := graph.Target(target); !found {
 		return nil, fmt.Errorf("%s has no target %s; landfall targets lists those it has", name, target)
 	}
-	files, closed := graph.Workspace(target)
+	space := graph.Workspace(target)
 	switch {
 	case target == targets.Repository:
 		return nil, fmt.Errorf("%s depends on every file", target)
-	case !closed:
+	case space == nil:
 		return nil, fmt.Errorf("%s has no closed workspace: it has no steps, or it is Bazel's, which sees to it itself", target)
 	}
 	found := &TargetFiles{Rev: rev, Tree: tree, Target: target, Files: []string{}, Empty: []string{}}
-	for _, file := range slices.Sorted(maps.Keys(files)) {
-		if files[file] {
+	for _, file := range slices.Sorted(maps.Keys(space.Files)) {
+		if space.Files[file] {
 			found.Files = append(found.Files, file)
 		} else {
 			found.Empty = append(found.Empty, file)

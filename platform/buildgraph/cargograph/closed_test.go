@@ -36,12 +36,12 @@ func runClosed(t *testing.T, tree memoryTree) (ran int, failed map[string]string
 	graph, failed := loadWith(t, Options{Closed: true, Commands: DefaultCommands()}, tree), map[string]string{}
 	cache := t.TempDir()
 	for target := range graph.Targets() {
-		files, closed := graph.Workspace(target.Name)
-		if !closed {
+		space := graph.Workspace(target.Name)
+		if space == nil {
 			continue
 		}
 		root, held := t.TempDir(), memoryTree{}
-		for file, whole := range files {
+		for file, whole := range space.Files {
 			if held[file] = ""; whole {
 				held[file] = tree[file]
 			}
@@ -79,7 +79,7 @@ func TestAClosedWorkspaceIsEnoughForCargoAndShowsWhatItRefuses(t *testing.T) {
 		t.Error("no target fails where cargo refuses the workspace")
 	}
 	graph := loadWith(t, Options{Closed: true, Commands: DefaultCommands()}, tree)
-	files, _ := graph.Workspace("cargo://crates/b")
+	files := graph.Workspace("cargo://crates/b").Files
 	if whole, named := files["crates/c/src/bin/tool.rs"]; whole || !named {
 		t.Errorf("of another member's code b finds %v", slices.Sorted(maps.Keys(files)))
 	}

@@ -65,12 +65,12 @@ func TestTheRealNodeGoesIntoPackagesBelow(t *testing.T) {
 	graph := loadWith(t, Options{Closed: true}, tree)
 	for name, fails := range map[string]bool{"node://. [test]": true, "node://functions [test]": false} {
 		target, _ := graph.Target(name)
-		paths, closed := graph.Workspace(name)
-		if !closed {
+		space := graph.Workspace(name)
+		if space == nil {
 			t.Fatalf("%s is not closed", name)
 		}
 		found := memoryTree{}
-		for path, whole := range paths {
+		for path, whole := range space.Files {
 			if found[path] = tree[path]; !whole {
 				found[path] = ""
 			}
@@ -160,10 +160,9 @@ for (const name of require('fs').readdirSync(packages)) {
 }
 `, "packages/tool/package.json": `{"name": "tool", "scripts": {"test": "node a.test.js"}}`, "packages/util/src/x.js": "no rights\n"})
 	graph := loadWith(t, Options{Closed: true}, tree)
-	paths, _ := graph.Workspace("node://packages/tool [test]")
 	dir := t.TempDir()
 	found := memoryTree{}
-	for path := range paths {
+	for path := range graph.Workspace("node://packages/tool [test]").Files {
 		found[path] = tree[path]
 	}
 	found.write(t, dir)

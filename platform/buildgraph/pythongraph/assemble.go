@@ -157,6 +157,11 @@ func (a *assembler) close() {
 			a.builder.InEveryWorkspace(file)
 		}
 	}
+	for _, f := range a.all {
+		if f.project != nil && f.coded {
+			a.builder.ShowNames(f.path) // To import a module, Python lists the folders in which it looks.
+		}
+	}
 	for dir, p := range a.pyprojects {
 		if p.members != nil {
 			for _, odd := range a.oddMembers(dir) {

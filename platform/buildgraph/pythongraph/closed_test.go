@@ -33,8 +33,11 @@ func TestAFolderThatAToolTakesForItsOwnIsInTheHashAndTheWorkspace(t *testing.T) 
 			}
 			graph := loadWith(t, Options{Closed: true}, head)
 			for target := range graph.Targets() {
-				files, closed := graph.Workspace(target.Name)
-				if _, named := files[c.file]; closed && named != (c.want != "") {
+				space := graph.Workspace(target.Name)
+				if space == nil {
+					continue
+				}
+				if _, named := space.Files[c.file]; named != (c.want != "") {
 					t.Errorf("%s: the workspace names %s: %v", target.Name, c.file, named)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"landfall.build/platform/lookups"
 	"landfall.build/platform/sandbox"
 )
 
@@ -56,6 +57,31 @@ func LayersAvailable(ctx context.Context, directory string) error {
 	}
 	_, err = os.Stat(filepath.Join(dir, "upper", "made"))
 	return err
+}
+
+// LookupsAvailable reports why what steps look for cannot be watched. It is asked once, too.
+func LookupsAvailable(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "landfall-lookups-")
+	if err != nil {
+		return err
+	}
+	defer RemoveAll(dir)
+	worktree := filepath.Join(dir, "worktree")
+	if err := os.Mkdir(worktree, 0o700); err != nil {
+		return err
+	}
+	result := Run(ctx, Request{
+		Worktree: worktree, Timeout: availableLimit, Environment: []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
+		Missing:  &lookups.Missing{Absent: []string{"absent"}},
+		Commands: []Command{{Name: "sh", Argv: []string{"sh", "-c", "test ! -e absent"}}},
+	})
+	switch {
+	case result.Outcome != Passed:
+		return errors.New(result.Reason)
+	case len(result.Lookups) == 0:
+		return errors.New("a lookup was not seen")
+	}
+	return nil
 }
 
 // tryOut runs a step in a directory.

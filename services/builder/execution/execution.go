@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"landfall.build/platform/bounds"
+	"landfall.build/platform/lookups"
 	"landfall.build/platform/sandbox"
 )
 
@@ -204,6 +205,9 @@ type Request struct {
 	Limits bounds.Limits
 	// Cgroups, when set, has the kernel keep Limits; nil means that the supervisor counts.
 	Cgroups *bounds.Tree `json:"-"`
+	// Missing, when set, is what the worktree lacks of the tree that the step is about. What commands look for of it is in
+	// Result.Lookups, but for those with an image. Linux only.
+	Missing *lookups.Missing
 	// Isolation other than Automatic insists on that one.
 	Isolation Isolation
 
@@ -251,6 +255,8 @@ type Result struct {
 	// a supervisor, may not have been (at least 1 then). Other than 0 it means
 	// that the worktree may still change: it must not be used again.
 	Leftovers int
+	// Lookups is what of Request.Missing was looked for, sorted by path.
+	Lookups []lookups.Lookup
 	// Isolation is the one that was in force.
 	Isolation Isolation
 }
@@ -325,6 +331,7 @@ func runSegments(ctx context.Context, request Request, output *capture) Result {
 		whole.Outcome, whole.FailedCommand, whole.Reason = result.Outcome, result.FailedCommand, result.Reason
 		whole.Commands = append(whole.Commands, result.Commands...)
 		whole.Leftovers += result.Leftovers
+		whole.Lookups = append(whole.Lookups, result.Lookups...)
 		if !image || whole.Isolation == Automatic {
 			whole.Isolation = result.Isolation
 		}

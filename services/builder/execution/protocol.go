@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"landfall.build/platform/bounds"
+	"landfall.build/platform/lookups"
 	"landfall.build/platform/sandbox"
 )
 
@@ -45,6 +46,8 @@ type plan struct {
 	Isolation Isolation
 	// Sandbox is all that the step sees; nil means all that its user sees.
 	Sandbox *sandbox.Spec
+	// Missing is what the worktree lacks; nil if lookups are not watched.
+	Missing *lookups.Missing
 }
 
 // order is each further message.
@@ -81,4 +84,5 @@ type verdict struct {
 	Leftovers     int
 	// Exceeded is set if the step met one of its limits.
 	Exceeded bool
+	Lookups  []lookups.Lookup
 }

@@ -79,6 +79,7 @@ func runSupervised(ctx context.Context, request Request, isolation Isolation, ou
 		Worktree: request.Worktree, ScratchDir: request.ScratchDir,
 		Commands: request.Commands, Timeout: request.Timeout, Grace: request.Grace,
 		MemoryLimit: request.MemoryLimit, Limits: request.counted(), Isolation: isolation, Sandbox: box,
+		Missing: request.Missing,
 	})
 	finished, unfit := supervisor.await(ctx, request, output)
 	if lost := supervisor.end(isolation, request.supervisorLimit); lost {
@@ -126,6 +127,7 @@ func (v verdict) result(isolation Isolation, network *outbound.Carrier) Result {
 	}
 	return Result{
 		Outcome: v.Outcome, Commands: v.Commands, FailedCommand: v.FailedCommand, Reason: v.Reason, Leftovers: v.Leftovers, Isolation: isolation,
+		Lookups: v.Lookups,
 	}
 }
 

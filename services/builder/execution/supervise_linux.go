@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"landfall.build/platform/bounds"
+	"landfall.build/platform/lookups"
 	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
 )
@@ -106,6 +107,8 @@ type supervisor struct {
 	exceeded chan string    // what the step has done that its limits forbid, once
 	over     string         // the same, once received
 
+	watch *lookups.Watch // of what the step's worktree lacks, if it does
+
 	current int                 // process id of the running command
 	status  *syscall.WaitStatus // its end, once seen
 
@@ -168,6 +171,10 @@ func (s *supervisor) runStep() (finished verdict, goesOn bool) {
 		stepLimit = time.After(s.plan.Timeout)
 	}
 	finished = verdict{Outcome: Passed}
+	if s.watch = nil; s.plan.Missing != nil {
+		s.watch = lookups.New(s.plan.Worktree, *s.plan.Missing)
+		defer func() { finished.Lookups = s.watch.Found() }()
+	}
 	worktree, err := os.OpenRoot(s.plan.Worktree)
 	if err != nil {
 		finished.Outcome = CouldNotRun
@@ -199,6 +206,10 @@ func (s *supervisor) runStep() (finished verdict, goesOn bool) {
 		s.reap()
 	} else {
 		finished.Leftovers = s.endTree()
+	}
+	if s.watch != nil && s.watch.Err() != nil && finished.Outcome == Failed {
+		last.Outcome, finished.Outcome = CouldNotRun, CouldNotRun
+		finished.Reason = fmt.Sprintf("The worker could not watch what the step looks for: %v.", s.watch.Err())
 	}
 	if finished.Outcome == Failed && !finished.Exceeded && s.stopsWithin(settleTime) {
 		last.Outcome, finished.Outcome = Aborted, Aborted
@@ -302,12 +313,12 @@ func (s *supervisor) fork(worktree *os.Root, command Command, output uintptr) (i
 		return 0, workerFault("%v", err)
 	}
 	defer null.Close()
-	pid, err := forkExec(found.path, command.Argv, s.plan.MemoryLimit, &syscall.ProcAttr{
+	pid, err := forkExec(found.path, command.Argv, s.plan.MemoryLimit, s.watch, &syscall.ProcAttr{
 		Env:   command.Environment,
 		Files: []uintptr{null.Fd(), output, output},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
-	if errors.Is(err, errUnlimited) {
+	if errors.Is(err, errUnlimited) || errors.Is(err, errUnwatched) {
 		return 0, workerFault("%v", err)
 	}
 	if err != nil {

@@ -1,0 +1,17 @@
+package lookups
+
+import "golang.org/x/sys/unix"
+
+// calls are the system calls that look paths up, and those that list folders.
+var calls = map[int32]call{
+	unix.SYS_OPENAT:     {folder: 0, path: 1, flags: 2, opens: true},
+	unix.SYS_OPENAT2:    {folder: 0, path: 1, flags: none},
+	unix.SYS_FSTATAT:    {folder: 0, path: 1, flags: 3},
+	unix.SYS_STATX:      {folder: 0, path: 1, flags: 2},
+	unix.SYS_READLINKAT: {folder: 0, path: 1, flags: none, ofLink: true},
+	unix.SYS_FACCESSAT:  {folder: 0, path: 1, flags: none},
+	unix.SYS_FACCESSAT2: {folder: 0, path: 1, flags: 3},
+	unix.SYS_GETDENTS64: {folder: 0, path: none, flags: none},
+}
+
+const architecture = unix.AUDIT_ARCH_AARCH64

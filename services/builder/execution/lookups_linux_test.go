@@ -1,0 +1,121 @@
+package execution
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"landfall.build/platform/lookups"
+)
+
+// TestWhatAStepLooksForInVain has commands look for files of a tree in each of the ways that programs have, in a worktree that lacks
+// some of them.
+func TestWhatAStepLooksForInVain(t *testing.T) {
+	t.Parallel()
+	tree := []string{"docs/a.md", "docs/deep/b.md", "lib/c.md", "lib/x.py", "lib/y.py", "lib/sub/z.py", "manifest", "shown/a.md", "shown/b.md", "shown/c.md", "shown/deep/d.md", "shown/deep/e.md", "top.txt", "web/index.html"}
+	held := map[string]bool{"lib/x.py": true, "manifest": false, "shown/a.md": true, "web/index.html": true}
+	missing := lookups.Of(tree, held, map[string]bool{"shown": true, "docs": true}, func(name string) bool { return name == "c.md" })
+	if want := (lookups.Missing{Absent: []string{"docs", "lib/sub", "lib/y.py", "top.txt"}, Empty: []string{"lib/c.md", "manifest", "shown/b.md", "shown/c.md"},
+		Hollow: []string{"shown/deep"}, Shown: []string{"shown"}}); !reflect.DeepEqual(missing, want) {
+		t.Fatalf("the worktree lacks %+v, want %+v", missing, want)
+	}
+	python := `cd shown && python3 -c 'import os, pathlib, sys; sys.dont_write_bytecode = True; %s'`
+	for _, c := range []struct {
+		name, script string
+		want         []string
+	}{
+		{"nothing", "cat lib/x.py; test -e manifest; ls web; test -e other; test -e lib/none; echo made > made; cat made", nil},
+		{"is there", "test -e top.txt || true", []string{"top.txt"}},
+		{"is there, of a link", "test -L top.txt || true", []string{"top.txt"}},
+		{"reads", "cat top.txt || true", []string{"top.txt"}},
+		{"below a folder", "cat docs/deep/b.md || true", []string{"docs/deep/b.md"}},
+		{"below a folder, and nothing there", "cat docs/none || true", []string{"docs/none"}},
+		{"folder", "test -d lib/sub || true", []string{"lib/sub"}},
+		{"from elsewhere", "cd lib && cat ../top.txt || true", []string{"top.txt"}},
+		{"from outside", `cd / && cat "${OLDPWD#/}/lib/../lib/y.py" || true`, []string{"lib/y.py"}},
+		{"empty", "cat manifest", []string{"manifest"}},
+		{"by a link", "ln -s docs/a.md link; cat link || true", []string{"docs/a.md"}},
+		{"by a link to a folder", "ln -s .. web/up; cat web/up/top.txt || true", []string{"top.txt"}},
+		{"the link itself", "ln -s top.txt link; readlink link; test -L link", nil},
+		{"lists", "ls lib", []string{"lib/"}},
+		{"lists all", "find . -name '*.md'", []string{"./", "lib/", "shown/", "shown/deep/"}},
+		{"lists names", "ls shown; test -d shown/deep; test -e shown/c.md", []string{"shown/"}},
+		{"reads by name", "cat shown/[b-c].md", []string{"shown/", "shown/b.md", "shown/c.md"}},
+		{"goes through names", "find shown -name '*.md'", []string{"shown/", "shown/deep/"}},
+		{"below a name", "test -e shown/deep/e.md || true", []string{"shown/deep/e.md"}},
+		{"in a process that lives on", "(sleep 0.05; test -e top.txt) & wait", []string{"top.txt"}},
+		{"writes", "mkdir docs; echo mine > docs/a.md; cat docs/a.md; echo mine > top.txt", nil},
+		{"python imports", strings.ReplaceAll(python, "%s", `os.listdir("."); os.path.exists("b.md")`), nil},
+		{"python goes through names", strings.ReplaceAll(python, "%s", `list(pathlib.Path(".").rglob("*.md"))`), []string{"shown/deep/"}},
+		{"python reads by name", strings.ReplaceAll(python, "%s", `[p.read_text() for p in pathlib.Path(".").glob("*.md")]`), []string{"shown/b.md", "shown/c.md"}},
+		{"python stat", strings.ReplaceAll(python, "%s", `os.path.exists("../docs/a.md")`), []string{"docs/a.md"}},
+		{"python listing", strings.ReplaceAll(python, "%s", `[p for p in pathlib.Path("../lib").glob("**/*.py")]`), []string{"lib/"}},
+		{"python glob", strings.ReplaceAll(python, "%s", `list(pathlib.Path("..").glob("docs/*.md"))`), []string{"docs"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if strings.HasPrefix(c.name, "python") && !has("python3") {
+				t.Skip("no python3")
+			}
+			request := step(t, shell(c.script))
+			request.Missing = &missing
+			for name, whole := range held {
+				content := "x"
+				if !whole {
+					content = ""
+				}
+				write(t, filepath.Join(request.Worktree, name), content)
+			}
+			result := Run(t.Context(), request)
+			mustEnd(t, result, Passed, "")
+			var got []string
+			for _, l := range result.Lookups {
+				if l.Listed {
+					l.Path += "/"
+				}
+				got = append(got, l.Path)
+			}
+			if !reflect.DeepEqual(got, c.want) {
+				t.Errorf("looked for %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func has(program string) bool {
+	for _, folder := range []string{"/usr/local/bin", "/usr/bin", "/bin"} {
+		if _, err := os.Stat(filepath.Join(folder, program)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func write(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// BenchmarkLookups measures a step that looks up 20,000 paths, in a worktree that lacks nothing and in one that is watched.
+func BenchmarkLookups(b *testing.B) {
+	for _, watched := range []bool{false, true} {
+		b.Run(map[bool]string{false: "unseen", true: "watched"}[watched], func(b *testing.B) {
+			request := step(b, Command{Name: "look", Argv: []string{"sh", "-c", "i=0; while [ $i -lt 20000 ]; do test -e other; i=$((i+1)); done"}})
+			if watched {
+				request.Missing = &lookups.Missing{Absent: []string{"docs"}}
+			}
+			for b.Loop() {
+				if result := Run(b.Context(), request); result.Outcome != Passed {
+					b.Fatal(result.Reason)
+				}
+			}
+		})
+	}
+}
