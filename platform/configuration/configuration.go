@@ -575,6 +575,11 @@ func (c *Configuration) QueueNames() []string {
 	return slices.Sorted(maps.Keys(c.Queues))
 }
 
+// ClosedQueues returns the names of the queues whose steps run in closed workspaces, sorted.
+func (c *Configuration) ClosedQueues() []string {
+	return slices.DeleteFunc(c.QueueNames(), func(name string) bool { return c.Queues[name].Steps.Workspace != WorkspaceClosed })
+}
+
 // repositoryNames returns the names of all repositories, sorted.
 func (c *Configuration) repositoryNames() []string {
 	return slices.Sorted(maps.Keys(c.Repositories))

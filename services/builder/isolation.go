@@ -85,9 +85,7 @@ func (s *session) bound() {
 
 // watch finds out whether this system can watch what steps of closed workspaces look for, and logs what it cannot.
 func (s *session) watch(ctx context.Context) {
-	closed := slices.DeleteFunc(s.Configuration.QueueNames(), func(name string) bool {
-		return s.Configuration.Queues[name].Steps.Workspace != configuration.WorkspaceClosed
-	})
+	closed := s.Configuration.ClosedQueues()
 	if len(closed) == 0 {
 		return
 	}

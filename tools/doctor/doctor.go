@@ -78,6 +78,7 @@ var meanings = map[string]meaning{
 	"isolation_off":           {Warning, "The code of any change may do what the service's user may, and can forge results.", "Set steps.isolation to best or required."},
 	"isolation_unavailable":   {Warning, "The code of any change may do what the service's user may, and can forge results.", "Give the service user namespaces."},
 	"isolation_refused":       {Error, "steps.isolation is required, so the builder does not start.", "Give the service user namespaces, or set steps.isolation to best."},
+	"lookups_unwatched":       {Warning, "A test that passes without a file that it looks for counts as passed, and a change of the file can land red.", "Run the builder on Linux 5.9 or newer, on amd64 or arm64, and let it install filters of system calls."},
 	"outputs_unshared":        {Warning, "What steps leave stays on the machine that ran them, and others run the same steps again.", "Reach the store of builder.outputs from this machine, and give its account the right to read and to write there."},
 	"outputs_refused":         {Error, "The builder does not start.", ""},
 	"caches_empty":            {Warning, "Each step computes and fetches again what others have, so builds are slower.", "Put the data directory on a disk that overlayfs can write to, such as one of ext4 or XFS; or give the caches another share, if you trust whoever submits changes."},
@@ -225,6 +226,11 @@ func (x *examination) queues(ctx context.Context) {
 
 func (x *examination) isolation(ctx context.Context) {
 	isolated := false
+	if closed := x.config.ClosedQueues(); len(closed) > 0 {
+		if problem := execution.LookupsAvailable(ctx); problem != nil {
+			x.add("lookups_unwatched", "", fmt.Sprintf("What the steps of %s look for in their closed workspaces cannot be watched: %v.", strings.Join(closed, ", "), problem), "")
+		}
+	}
 	for _, name := range x.config.QueueNames() {
 		steps := x.config.Queues[name].Steps
 		if steps.Isolation == configuration.IsolationOff {
