@@ -192,6 +192,10 @@ func TestM10WhatABuildShowedHoldsOnEveryPath(t *testing.T) {
 	q.expect("and red on a and b", 1, 0, 1)
 
 	q = newQueue(t)
+	q.build(eventsv1.OutcomeState_OUTCOME_STATE_RED, 0)
+	q.expect("red on a, which says nothing of b", 0.9*0.1/(0.1+0.9*0.1), 1, 0.1)
+
+	q = newQueue(t)
 	q.build(eventsv1.OutcomeState_OUTCOME_STATE_RED, 0, 1)
 	blamed := 1 - 0.9*0.9
 	q.expect("red on a and b", 0.9*blamed/(0.1+0.9*blamed), 0.1/blamed, 0.1/blamed)

@@ -183,13 +183,15 @@ func (p *Profile) appendPredictions(out *eventsv1.Profile, n *graph.Node) {
 		r = unknownRevision
 	}
 	pairs := make(map[refKey]*eventsv1.PairPrediction, len(n.Ahead))
+	predicted := make(map[refKey]float64, len(n.Ahead)) // r before what builds have shown, which pairs get below
 	for _, a := range n.Ahead {
-		if a.Conflicts {
-			pairs[keyOf(a.Change)] = p.predictor.Pair(n, a)
+		if k := keyOf(a.Change); a.Conflicts {
+			pairs[k] = p.predictor.Pair(n, a)
+			predicted[k] = pairs[k].Conflict
 		}
 	}
 	q := p.predictor.Predict(n)
-	success, conflict := r.builds.posterior(q.Success, func(k refKey) float64 { return pairs[k].GetConflict() })
+	success, conflict := r.builds.posterior(q.Success, func(k refKey) float64 { return predicted[k] })
 	if success != q.Success {
 		q.Success, q.SuccessSource = success, q.SuccessSource+sourceBuilt
 	}

@@ -41,14 +41,18 @@ func recordings(t testing.TB) (logs []replaytest.Recording) {
 // moved or rewritten since, it says the same, byte for byte.
 func TestEveryRecordOfTheRecordedLogsIsWhatTheCoresSay(t *testing.T) {
 	sums := map[string]recompute.Service{}
-	records, waiting := 0, 0
+	records, waiting, chances := 0, 0, 0
 	for _, l := range recordings(t) {
 		records += len(l.Records)
-		r := verify(t, l.Open(t), recompute.Options{AllVersions: true, Kept: recordedRejections + 1})
+		r := verify(t, l.Open(t), recompute.Options{AllVersions: true, Kept: recordedRejections + recordedChances + 1})
 		for _, s := range r.Services {
 			for _, d := range s.Differences {
-				if waits(d) {
+				switch {
+				case waits(d):
 					waiting++
+					continue
+				case hasOtherChances(d):
+					chances++
 					continue
 				}
 				t.Errorf("%s: %v", l.Name, &d)
@@ -68,6 +72,9 @@ func TestEveryRecordOfTheRecordedLogsIsWhatTheCoresSay(t *testing.T) {
 	t.Logf("%d records", records)
 	if waiting != recordedRejections {
 		t.Errorf("%d records have a rejection that this code does not decide yet, and there were %d", waiting, recordedRejections)
+	}
+	if chances != recordedChances {
+		t.Errorf("%d profiles have other chances than this code predicts, and there were %d", chances, recordedChances)
 	}
 	for _, service := range slices.Sorted(maps.Keys(sums)) {
 		s := sums[service]
@@ -95,6 +102,24 @@ func waits(d recompute.Difference) bool {
 		!slices.ContainsFunc(rejectedStill, func(r string) bool { return !slices.Contains(rejected, r) })
 }
 
+// recordedChances is how many profiles predict p or r otherwise since a failed build no longer moves r with a member that it did not hold
+// (M10).
+const recordedChances = 17
+
+// hasOtherChances reports whether a profile differs from the computed one in predictions, of changes or of pairs, and in nothing else.
+func hasOtherChances(d recompute.Difference) bool {
+	written, is := d.Written.(*eventsv1.Profile)
+	computed, also := d.Computed.(*eventsv1.Profile)
+	if !is || !also {
+		return false
+	}
+	written, computed = proto.CloneOf(written), proto.CloneOf(computed)
+	for _, p := range []*eventsv1.Profile{written, computed} {
+		p.Predictions, p.Pairs = nil, nil
+	}
+	return proto.Equal(written, computed)
+}
+
 // verdictsOf returns what a decision says of changes: rejections, and all else.
 func verdictsOf(d *eventsv1.Decision) (rejections, others []string) {
 	for _, i := range d.GetItems() {
@@ -110,10 +135,10 @@ func verdictsOf(d *eventsv1.Decision) (rejections, others []string) {
 
 type recordedSums struct{ identical, silences, given, notCounted int64 }
 
-// recorded is what a verification by the code that wrote the logs found.
+// recorded is what a verification by the code that wrote the logs found, without the records above.
 var recorded = map[string]recordedSums{
 	events.ServiceEnumerator:  {identical: 4915, notCounted: 8},
-	events.ServiceProfiler:    {identical: 3644, silences: 1270, notCounted: 5},
+	events.ServiceProfiler:    {identical: 3627, silences: 1270, notCounted: 5},
 	events.ServicePrioritizer: {identical: 3644, notCounted: 4},
 	events.ServiceSelector:    {identical: 1522, silences: 2059, notCounted: 2},
 	events.ServiceLander:      {identical: 1940, given: 310, notCounted: 45},
