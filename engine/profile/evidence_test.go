@@ -242,3 +242,28 @@ func TestM6WhatLandedIsPartOfWhatItHasToPassOn(t *testing.T) {
 		}
 	}
 }
+
+// TestM10AFailureOnTopOfOneThatLeftSaysNoMoreThanBefore: c failed, and then a leaves without landing, or goes behind c. It may have been the two
+// together still, so p and r are as they were.
+func TestM10AFailureOnTopOfOneThatLeftSaysNoMoreThanBefore(t *testing.T) {
+	for _, how := range []eventsv1.GoneHow{eventsv1.GoneHow_GONE_HOW_REJECTED, eventsv1.GoneHow_GONE_HOW_EJECTED, eventsv1.GoneHow_GONE_HOW_CANCELLED, eventsv1.GoneHow_GONE_HOW_REVISED, 0} {
+		for _, on := range [][]int{{0, 1}, {0}, {1}, {}} {
+			q := newQueue(t)
+			q.build(eventsv1.OutcomeState_OUTCOME_STATE_RED, on...)
+			shown := func() []float64 {
+				s := q.revisions["c"].published
+				return []float64{s.prediction.Success, s.pairs["b"].Conflict}
+			}
+			want := shown()
+			d := &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Change: ref("c"), Position: 3, Analyzed: true, Ahead: q.node.Ahead[1:],
+				Classes: []*eventsv1.Class{{Members: []uint32{0}, Targets: q.node.Classes[0].Targets}}}}}
+			if how != 0 {
+				d.Gone = []*eventsv1.NodeGone{{Change: ref("a"), How: how}}
+			}
+			q.apply(d)
+			if got := shown(); math.Abs(got[0]-want[0]) > 1e-9 || math.Abs(got[1]-want[1]) > 1e-9 {
+				t.Errorf("red on %v, a is gone (%s): c passes and breaks with b with %v, want %v as before", on, how, got, want)
+			}
+		}
+	}
+}

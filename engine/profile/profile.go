@@ -191,7 +191,12 @@ func (p *Profile) appendPredictions(out *eventsv1.Profile, n *graph.Node) {
 		}
 	}
 	q := p.predictor.Predict(n)
-	success, conflict := r.builds.posterior(q.Success, func(k refKey) float64 { return predicted[k] })
+	success, conflict := r.builds.posterior(q.Success, func(k refKey) float64 {
+		if i := n.IndexOf(k.change); i < 0 || keyOf(n.Ahead[i].Change) != k {
+			return p.graph.Settings.GetPriorConflict() // it left; a failure on top of it may still be one with it
+		}
+		return predicted[k]
+	})
 	if success != q.Success {
 		q.Success, q.SuccessSource = success, q.SuccessSource+sourceBuilt
 	}

@@ -102,9 +102,9 @@ func waits(d recompute.Difference) bool {
 		!slices.ContainsFunc(rejectedStill, func(r string) bool { return !slices.Contains(rejected, r) })
 }
 
-// recordedChances is how many profiles predict p or r otherwise since a failed build no longer moves r with a member that it did not hold
-// (M10).
-const recordedChances = 17
+// recordedChances is how many profiles predict p or r otherwise since a failed build no longer moves r with a member that it did not hold:
+// 17; and since a member of one that has left keeps the prior of r (M10): 11.
+const recordedChances = 28
 
 // hasOtherChances reports whether a profile differs from the computed one in predictions, of changes or of pairs, and in nothing else.
 func hasOtherChances(d recompute.Difference) bool {
@@ -138,7 +138,7 @@ type recordedSums struct{ identical, silences, given, notCounted int64 }
 // recorded is what a verification by the code that wrote the logs found, without the records above.
 var recorded = map[string]recordedSums{
 	events.ServiceEnumerator:  {identical: 4915, notCounted: 8},
-	events.ServiceProfiler:    {identical: 3627, silences: 1270, notCounted: 5},
+	events.ServiceProfiler:    {identical: 3616, silences: 1270, notCounted: 5},
 	events.ServicePrioritizer: {identical: 3644, notCounted: 4},
 	events.ServiceSelector:    {identical: 1522, silences: 2059, notCounted: 2},
 	events.ServiceLander:      {identical: 1940, given: 310, notCounted: 45},
