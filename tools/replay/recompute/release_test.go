@@ -34,6 +34,7 @@ const (
 	releasedPartition = int32(1)
 )
 
+// takeSnapshots is needed for the gateway's when the text of an event changes: its snapshot keeps texts.
 var takeSnapshots = flag.Bool("take-snapshots", false, "write the snapshots of "+releasedSnapshots+" anew; only before the release is tagged")
 
 // keeper is a service's state on the partition, with how far it has read: it can be kept, and opened again.
