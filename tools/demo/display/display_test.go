@@ -93,7 +93,7 @@ func TestTheStoryGivesReasonsGroupByGroup(t *testing.T) {
 	Story(&out, ends)
 	want := `
 First
-  ok good                           landed      2.5s  1 steps prove it, as 2 commits, past slow
+  ok good                           landed      2.5s  1 step proves it, as 2 commits, past slow
 
 Second
   ok bad                            rejected    2.5s  your change breaks //lib: lib/x.go:3: undefined: y

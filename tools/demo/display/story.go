@@ -44,6 +44,9 @@ func reason(e expectation.End) string {
 	v := e.View
 	if v.Landing != nil {
 		text := fmt.Sprintf("%d steps prove it", proofs(v.Landing))
+		if proofs(v.Landing) == 1 {
+			text = "1 step proves it"
+		}
 		if n := len(v.Landing.Commits); n > 1 {
 			text += fmt.Sprintf(", as %d commits", n)
 		}
