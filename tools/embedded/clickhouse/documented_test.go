@@ -163,7 +163,7 @@ func newYear(b *testing.B, w *warehouse.Warehouse, n int) *year {
 const (
 	benchmarkQueues  = 4
 	benchmarkTargets = 500
-	// eventsOfAChange is about how many events a change has.
+	// eventsOfAChange is about how many events a change has: with twenty steps, more steps than in the demo.
 	eventsOfAChange = 82
 )
 
