@@ -39,7 +39,13 @@ type marks struct {
 	everywhere, named []Node
 	closed            bool
 	// shown are the folders of ShowNames.
-	shown []string
+	shown []shownFolder
+}
+
+// shownFolder is a folder of ShowNames.
+type shownFolder struct {
+	folder string
+	alone  bool
 }
 
 // edgeList holds edges between nodes, from[i] to to[i], and those that wait for Merge.

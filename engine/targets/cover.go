@@ -14,7 +14,7 @@ type coverage struct {
 	// everywhere holds the files that every closed workspace has whole, named those that it has whole or empty.
 	everywhere, named []int32
 	// shown are the folders of which closed workspaces show all names.
-	shown []string
+	shown []shownFolder
 }
 
 // Covers reports whether a file is some target's that has steps or needs none (Builder.NeedsNoSteps): the target depends

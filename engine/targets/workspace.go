@@ -19,15 +19,19 @@ func (b *Builder) NameInEveryWorkspace(path string) {
 }
 
 // ShowNames has closed workspaces that have a folder, "" for the root, show the names of all that is in it: the tool lists it, and goes
-// on to what the target depends on alone.
-func (b *Builder) ShowNames(folder string) { b.marks.shown = append(b.marks.shown, folder) }
+// on to what the target depends on alone. With alone they have the folder also if nothing else of it is there, where the names in the
+// folder above are shown.
+func (b *Builder) ShowNames(folder string, alone bool) {
+	b.marks.shown = append(b.marks.shown, shownFolder{folder: folder, alone: alone})
+}
 
 // Workspace is what the steps of a target find in a closed workspace.
 type Workspace struct {
 	// Files are the paths of the files that the target depends on, directly and through others, and of those that are in every
 	// workspace. The value is false where the file is empty there.
 	Files map[string]bool
-	// Shown are folders of which all names are there, if the folder is; "" is the root.
+	// Shown are folders of which all names are there, if the folder is; "" is the root. The value is true if it is there by names
+	// alone where those in the folder above are shown.
 	Shown map[string]bool
 }
 
@@ -62,8 +66,8 @@ func (g *Graph) Workspace(name string) *Workspace {
 			w.Files[path] = false
 		}
 	}
-	for _, folder := range g.covered.shown {
-		w.Shown[folder] = true
+	for _, s := range g.covered.shown {
+		w.Shown[s.folder] = w.Shown[s.folder] || s.alone
 	}
 	return w
 }

@@ -90,7 +90,7 @@ func TestAClosedWorkspaceShowsNamesWhereItsAdaptersSaySo(t *testing.T) {
 		b.Closed()
 		b.Target(target, "library", checked)
 		for _, folder := range shown {
-			b.ShowNames(folder)
+			b.ShowNames(folder, folder == "lib")
 		}
 		g, err := b.Build()
 		if err != nil {
@@ -103,7 +103,7 @@ func TestAClosedWorkspaceShowsNamesWhereItsAdaptersSaySo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for g, want := range map[*Graph]map[string]bool{one: {"": true, "lib": true}, merged: {"": true, "lib": true, "py": true}} {
+	for g, want := range map[*Graph]map[string]bool{one: {"": false, "lib": true}, merged: {"": false, "lib": true, "py": false}} {
 		if got := g.Workspace("//:a").Shown; !maps.Equal(got, want) {
 			t.Errorf("names are shown of %v, want %v", got, want)
 		}

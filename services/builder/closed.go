@@ -10,7 +10,7 @@ import (
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/buildgraph/manifest"
 	"landfall.build/platform/gitrepo"
-	"landfall.build/platform/lookups"
+	"landfall.build/platform/sandbox/lookups"
 	"landfall.build/services/builder/execution"
 )
 
@@ -30,8 +30,13 @@ func (s space) lacks(found []lookups.Lookup) []lookups.Lookup {
 		if l.Listed {
 			return false
 		}
-		if _, is := slices.BinarySearch(s.all, l.Path); is {
-			return false
+		for end := range len(l.Path) + 1 {
+			if end < len(l.Path) && l.Path[end] != '/' {
+				continue
+			}
+			if _, is := slices.BinarySearch(s.all, l.Path[:end]); is {
+				return false // A part of it can be a link.
+			}
 		}
 		below, _ := slices.BinarySearch(s.all, l.Path+"/")
 		return below == len(s.all) || !strings.HasPrefix(s.all[below], l.Path+"/")
@@ -52,9 +57,16 @@ func spaceFor(ctx context.Context, repo *gitrepo.Repo, part buildgraph.Part, tar
 	for i, e := range entries {
 		all[i] = e.Path
 	}
-	missing := lookups.Of(all, closed.Files, closed.Shown, func(name string) bool {
+	// Of targets that people define nobody knows what their tools do.
+	defined := strings.HasPrefix(target.Name, "//")
+	shown := func(folder string) (names, alone bool) {
+		alone, names = closed.Shown[folder]
+		return names || defined, alone
+	}
+	missing := lookups.Of(all, closed.Files, shown, func(name string) bool {
 		return name == manifest.FileName // Who defines targets of a folder leaves alone what lists it for others.
 	})
+	missing.Believe = !defined
 	return space{files: closed.Files, missing: missing, all: all}, nil
 }
 

@@ -158,9 +158,12 @@ func (a *assembler) close() {
 		}
 	}
 	for _, f := range a.all {
-		if f.project != nil && f.coded {
-			a.builder.ShowNames(f.path) // To import a module, Python lists the folders in which it looks.
+		if f.project == nil || !f.coded {
+			continue
 		}
+		// To import a module, Python lists the folders in which it looks. Pytest lists those below one with tests before it passes
+		// them by.
+		a.builder.ShowNames(f.path, f.parent != nil && f.parent.project != nil && a.holdsTests(f.parent))
 	}
 	for dir, p := range a.pyprojects {
 		if p.members != nil {

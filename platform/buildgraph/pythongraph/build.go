@@ -46,6 +46,9 @@ func (a *assembler) steps(p *project) Steps {
 // siteOf returns where the templates for a target of a project are applied.
 func (a *assembler) siteOf(p *project, dir string) site {
 	s := site{project: p.dir(), folder: relativeTo(p.dir(), dir), name: p.name}
+	if p.options.coverage {
+		s.coverage = " --no-cov"
+	}
 	if p.py != nil {
 		s.pytest = p.py.bringsPytest.option(p.kind)
 		if root := a.pyprojects[folderOf(p.lock)]; p.kind == uvProject && !p.py.bringsPytest.Declared && root != nil && root.pytestGroup != "" {

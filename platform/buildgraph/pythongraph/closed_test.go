@@ -58,3 +58,26 @@ func TestATestThatGoesThroughProjectsDependsOnAllManifests(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatPytestLooksAtOnItsWay: pytest imports the __init__.py of folders above one without, lists the folders below one with tests,
+// and reads all code if it measures coverage.
+func TestWhatPytestLooksAtOnItsWay(t *testing.T) {
+	base := memoryTree{"pyproject.toml": "[project]\nname = \"a\"\n", "tests/__init__.py": "x = 1\n", "tests/unit/test_a.py": "def test_a(): pass\n",
+		"tests/unit/deep/test_b.py": "def test_b(): pass\n", "app/__init__.py": ""}
+	if got := delta(t, base, base.with(memoryTree{"tests/__init__.py": "raise SystemExit\n"})); !strings.Contains(got, "tests/unit [test]") {
+		t.Errorf("a package above a folder with tests affects %q", got)
+	}
+	shown := loadWith(t, Options{Closed: true}, base).Workspace("python://tests/unit [test]").Shown
+	for folder, alone := range map[string]bool{"": false, "tests": false, "tests/unit": false, "tests/unit/deep": true} {
+		if got, is := shown[folder]; !is || got != alone {
+			t.Errorf("names of %q are shown: %v, alone: %v", folder, is, got)
+		}
+	}
+	for settings, want := range map[string]bool{"[tool.pytest.ini_options]\naddopts = \"-q --cov=app --cov-fail-under=90\"\n": true, "": false} {
+		graph := loadWith(t, Options{Commands: DefaultCommands()}, base.with(memoryTree{"pyproject.toml": "[project]\nname = \"a\"\n" + settings}))
+		target, _ := graph.Target("python://tests/unit [test]")
+		if got := strings.Contains(strings.Join(target.Commands[0].Argv, " "), "pytest --no-cov "); got != want {
+			t.Errorf("with %q: %q", settings, target.Commands[0].Argv)
+		}
+	}
+}

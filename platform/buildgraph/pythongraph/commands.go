@@ -32,7 +32,9 @@ type Steps struct {
 //	           colons between them;
 //	{pytest}   is the option, with a space before it, that has uv run or poetry install bring pytest; empty if none is needed;
 //	{refresh}  is the options, with a space before each, that have uv build the projects anew which the project uses: its cache
-//	           goes by the times of their pyproject.toml.
+//	           goes by the times of their pyproject.toml;
+//	{coverage} is the option, with a space before it, that has pytest measure no coverage where its settings do (--cov): of some of
+//	           the tests it says nothing, and to report it all code is read.
 //
 // An argument {refresh} becomes these options. An argument {tests} becomes the files of test modules, or options to collect all tests without those of other projects, an argument {sources} the project's top-level packages and modules, an argument {modules} their names as far as
 // they can be imported without harm. A command with one of them is left out where there is none.
@@ -52,10 +54,10 @@ const importAll = "import importlib, sys; [importlib.import_module(name) for nam
 const OrNoTests = " || test $? -eq 5"
 
 // runPytest runs the tests of the folder $0. Those of folders below are targets of their own.
-const runPytest = `python -m pytest "$0" --ignore-glob="$0/*/*"` + OrNoTests
+const runPytest = `python -m pytest{coverage} "$0" --ignore-glob="$0/*/*"` + OrNoTests
 
 // collectPytest imports test modules as one run of all does.
-const collectPytest = `python -m pytest --collect-only -q "$@"` + OrNoTests
+const collectPytest = `python -m pytest{coverage} --collect-only -q "$@"` + OrNoTests
 
 // poetryInstall makes the environment of a Poetry project from its lock file. Each step has a HOME of its own.
 const poetryInstall = "poetry install --no-interaction --quiet && "
@@ -100,7 +102,7 @@ func DefaultCommands() Commands {
 
 // site is where a template is applied.
 type site struct {
-	project, folder, name, pytest string
+	project, folder, name, pytest, coverage string
 	// refresh are the names of the projects that it uses, and of its own if it is built.
 	roots, sources, importable, refresh, tests []string
 }
@@ -116,7 +118,7 @@ func (s site) refreshed() []string {
 
 // expand returns the commands of a target.
 func expand(templates []Template, s site) []targets.Command {
-	fields := strings.NewReplacer("{project}", cmp.Or(s.project, "."), "{folder}", s.folder, "{name}", s.name, "{roots}", strings.Join(s.roots, ":"), "{pytest}", s.pytest, "{refresh}", strings.Join(append([]string{""}, s.refreshed()...), " "))
+	fields := strings.NewReplacer("{project}", cmp.Or(s.project, "."), "{folder}", s.folder, "{name}", s.name, "{roots}", strings.Join(s.roots, ":"), "{pytest}", s.pytest, "{coverage}", s.coverage, "{refresh}", strings.Join(append([]string{""}, s.refreshed()...), " "))
 	var commands []targets.Command
 	for _, t := range templates {
 		c := targets.Command{Name: t.Name, Dir: s.project, Timeout: t.Timeout}

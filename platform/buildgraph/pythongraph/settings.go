@@ -16,6 +16,8 @@ type pytestOptions struct {
 	// doctestModules: examples in modules are tests; doctestGlobs are patterns of names of texts whose examples are.
 	doctestModules bool
 	doctestGlobs   []string
+	// coverage is measured, by pytest-cov.
+	coverage bool
 	// importlib: test modules of one name can stand in several folders.
 	importlib bool
 }
@@ -35,6 +37,8 @@ func (o *pytestOptions) add(words []string) {
 			o.doctestModules = true
 		case "--doctest-glob":
 			o.doctestGlobs = append(o.doctestGlobs, path.Base(value))
+		case "--cov":
+			o.coverage = true
 		case "--import-mode":
 			o.importlib = value == "importlib"
 		}
@@ -58,6 +62,7 @@ func (s *survey) findSettings() {
 			dir := folderOf(file)
 			p.patterns, p.loads, p.passedBy = append(p.patterns, one.files...), append(p.loads, one.names...), append(p.passedBy, one.passedBy...)
 			p.options.doctestModules = p.options.doctestModules || one.options.doctestModules
+			p.options.coverage = p.options.coverage || one.options.coverage
 			p.options.importlib = p.options.importlib || one.options.importlib
 			p.options.doctestGlobs = append(p.options.doctestGlobs, one.options.doctestGlobs...)
 			if paths := s.testPathsIn(file, one); paths.found {

@@ -143,6 +143,12 @@ func (a *assembler) testsIn(f *folder) (files []int32, whole bool) {
 	return files, whole
 }
 
+// holdsTests reports whether a folder of a project has a target of its own tests.
+func (a *assembler) holdsTests(f *folder) bool {
+	files, _ := a.testsIn(f)
+	return len(files) > 0
+}
+
 // isSearched reports whether pytest looks for tests in a folder.
 func (a *assembler) isSearched(f *folder) bool {
 	p := f.project
@@ -186,6 +192,9 @@ func (a *assembler) addTest(f *folder, files []int32, whole bool) {
 	}
 	target := a.builder.Target(targetName(f.path, " [test]"), "test", commands)
 	a.addTestNeeds(target, p, f.path, files)
+	for at := f; at != p.folder; at = at.parent {
+		a.addInit(target, at.parent) // pytest imports it, also of a folder above one that is no package.
+	}
 	a.refDefinition(target, allMarkersName(f.path))
 	if !p.options.importlib {
 		a.answers(searchedFor(f), func(name, _ string) { a.edge(target, a.sameNamed(p, name)) })

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"landfall.build/platform/lookups"
 	"landfall.build/platform/sandbox"
+	"landfall.build/platform/sandbox/lookups"
 )
 
 // availableLimit bounds how long a system may take to show that it has a sandbox.

@@ -28,8 +28,8 @@ import (
 	"time"
 
 	"landfall.build/platform/bounds"
-	"landfall.build/platform/lookups"
 	"landfall.build/platform/sandbox"
+	"landfall.build/platform/sandbox/lookups"
 )
 
 // Defaults and bounds of a [Request].

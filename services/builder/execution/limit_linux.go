@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"landfall.build/platform/lookups"
+	"landfall.build/platform/sandbox/lookups"
 )
 
 // errUnlimited: the command was not started, since it would have had no limit.

@@ -7,17 +7,19 @@ import (
 	"strings"
 	"testing"
 
-	"landfall.build/platform/lookups"
+	"landfall.build/platform/sandbox/lookups"
 )
 
 // TestWhatAStepLooksForInVain has commands look for files of a tree in each of the ways that programs have, in a worktree that lacks
 // some of them.
 func TestWhatAStepLooksForInVain(t *testing.T) {
 	t.Parallel()
-	tree := []string{"docs/a.md", "docs/deep/b.md", "lib/c.md", "lib/x.py", "lib/y.py", "lib/sub/z.py", "manifest", "shown/a.md", "shown/b.md", "shown/c.md", "shown/deep/d.md", "shown/deep/e.md", "top.txt", "web/index.html"}
+	tree := []string{"docs/a.md", "docs/deep/b.md", "lib/c.md", "lib/x.py", "lib/y.py", "lib/sub/z.py", "manifest", "shown/a.md", "shown/b.md", "shown/c.md", "shown/deep/__init__.py", "shown/deep/d.md", "shown/deep/e.md", "top.txt", "web/index.html"}
 	held := map[string]bool{"lib/x.py": true, "manifest": false, "shown/a.md": true, "web/index.html": true}
-	missing := lookups.Of(tree, held, map[string]bool{"shown": true, "docs": true}, func(name string) bool { return name == "c.md" })
-	if want := (lookups.Missing{Absent: []string{"docs", "lib/sub", "lib/y.py", "top.txt"}, Empty: []string{"lib/c.md", "manifest", "shown/b.md", "shown/c.md"},
+	missing := lookups.Of(tree, held, func(folder string) (names, alone bool) {
+		return folder == "shown" || folder == "docs", folder == "docs"
+	}, func(name string) bool { return name == "c.md" })
+	if want := (lookups.Missing{Absent: []string{"docs", "lib/sub", "lib/y.py", "top.txt"}, Empty: []string{"lib/c.md", "manifest", "shown/b.md", "shown/c.md", "shown/deep/__init__.py"},
 		Hollow: []string{"shown/deep"}, Shown: []string{"shown"}}); !reflect.DeepEqual(missing, want) {
 		t.Fatalf("the worktree lacks %+v, want %+v", missing, want)
 	}
@@ -45,8 +47,25 @@ func TestWhatAStepLooksForInVain(t *testing.T) {
 		{"reads by name", "cat shown/[b-c].md", []string{"shown/", "shown/b.md", "shown/c.md"}},
 		{"goes through names", "find shown -name '*.md'", []string{"shown/", "shown/deep/"}},
 		{"below a name", "test -e shown/deep/e.md || true", []string{"shown/deep/e.md"}},
+		{"makes a folder above", "mkdir -p docs/out; test -f docs/a.md || true", []string{"docs/a.md"}},
+		{"lists a folder that it has made", "mkdir docs; ls docs", []string{"docs/"}},
+		{"makes anew", "mkdir docs; echo mine > docs/a.md; cat docs/a.md; rm -rf docs lib/sub", nil},
+		{"copies over", "mkdir -p docs && cp lib/x.py docs/a.md", nil},
+		{"makes what is not there", "test -d docs || mkdir docs", nil},
+		{"deletes", "rm -rf docs", nil},
+		{"starts", "docs/a.md 2>/dev/null || true", []string{"docs/a.md"}},
+		{"enters", "cd docs 2>/dev/null || true", []string{"docs"}},
+		{"goes back", "test -e docs/../web/index.html || true", []string{"docs"}},
+		{"by a link from outside", `d=$(mktemp -d /tmp/lookups.XXXXXX); ln -s "$PWD" "$d/here"; test -e "$d/here/top.txt"; rm -r "$d"`, []string{"top.txt"}},
+		{"by a link that is made later", "test -e web/l; ln -s ../top.txt web/l; test -e web/l || true", []string{"top.txt"}},
+		{"by its own process", "cat /proc/self/cwd/top.txt || true", []string{"top.txt"}},
+		{"changes", "chmod +x top.txt 2>/dev/null || true", []string{"top.txt"}},
+		{"appends", "echo more >> lib/y.py", nil},
+		{"package of others", "test -e shown/deep/__init__.py", nil},
+		{"reads a package of others", "cat shown/deep/__init__.py", []string{"shown/deep/__init__.py"}},
 		{"in a process that lives on", "(sleep 0.05; test -e top.txt) & wait", []string{"top.txt"}},
 		{"writes", "mkdir docs; echo mine > docs/a.md; cat docs/a.md; echo mine > top.txt", nil},
+		{"make lists", "cd shown && printf 'all:\n\ttrue\n' > Makefile && make all", nil},
 		{"python imports", strings.ReplaceAll(python, "%s", `os.listdir("."); os.path.exists("b.md")`), nil},
 		{"python goes through names", strings.ReplaceAll(python, "%s", `list(pathlib.Path(".").rglob("*.md"))`), []string{"shown/deep/"}},
 		{"python reads by name", strings.ReplaceAll(python, "%s", `[p.read_text() for p in pathlib.Path(".").glob("*.md")]`), []string{"shown/b.md", "shown/c.md"}},
@@ -56,8 +75,8 @@ func TestWhatAStepLooksForInVain(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if strings.HasPrefix(c.name, "python") && !has("python3") {
-				t.Skip("no python3")
+			if tool, _, _ := strings.Cut(c.name, " "); tool == "python" && !has("python3") || tool == "make" && !has("make") {
+				t.Skip("no " + tool)
 			}
 			request := step(t, shell(c.script))
 			request.Missing = &missing

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"landfall.build/platform/bounds"
-	"landfall.build/platform/lookups"
 	"landfall.build/platform/sandbox"
+	"landfall.build/platform/sandbox/lookups"
 )
 
 // The runner and its supervisor speak JSON over two pipes that no command

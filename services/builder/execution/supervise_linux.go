@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"landfall.build/platform/bounds"
-	"landfall.build/platform/lookups"
 	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
+	"landfall.build/platform/sandbox/lookups"
 )
 
 const (
@@ -207,7 +207,7 @@ func (s *supervisor) runStep() (finished verdict, goesOn bool) {
 	} else {
 		finished.Leftovers = s.endTree()
 	}
-	if s.watch != nil && s.watch.Err() != nil && finished.Outcome == Failed {
+	if s.watch != nil && s.watch.Err() != nil && (finished.Outcome == Failed || finished.Outcome == Passed) {
 		last.Outcome, finished.Outcome = CouldNotRun, CouldNotRun
 		finished.Reason = fmt.Sprintf("The worker could not watch what the step looks for: %v.", s.watch.Err())
 	}

@@ -4,6 +4,7 @@ package lookups
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -22,6 +23,7 @@ type Watch struct {
 	absent, empty map[string]bool
 	hollow, shown map[string]bool
 	partial       map[string]bool // folders that lack something
+	believes      bool
 
 	mu    sync.Mutex
 	err   error
@@ -35,7 +37,7 @@ type Watch struct {
 // New returns a watch of a folder, whose path is absolute and without links.
 func New(root string, missing Missing) *Watch {
 	w := &Watch{root: filepath.Clean(root), absent: map[string]bool{}, empty: map[string]bool{}, hollow: map[string]bool{}, shown: map[string]bool{}, partial: map[string]bool{},
-		found: map[string]Lookup{}, known: map[string]bool{}, links: map[string]string{}}
+		believes: missing.Believe, found: map[string]Lookup{}, known: map[string]bool{}, links: map[string]string{}}
 	for _, name := range missing.Absent {
 		w.absent[name] = true
 		w.partial[path.Dir(name)] = true
@@ -52,12 +54,15 @@ func New(root string, missing Missing) *Watch {
 	return w
 }
 
-// Found returns what was looked for so far, sorted by path: the first [most] of it.
+// Found returns what was looked for so far, sorted by path, and was not made since.
 func (w *Watch) Found() []Lookup {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	found := make([]Lookup, 0, len(w.found))
 	for _, l := range w.found {
+		if _, err := os.Lstat(filepath.Join(w.root, l.Path)); err == nil && !l.Listed && !w.empty[l.Path] && !w.hollow[w.lacking(l.Path)] {
+			continue
+		}
 		found = append(found, l)
 	}
 	inOrder(found)
@@ -152,7 +157,7 @@ func (w *Watch) look(descriptor int, n *notification) {
 	if c.path == none {
 		folder, err := os.Readlink(process + fmt.Sprintf("fd/%d", int32(n.arguments[c.folder])))
 		if err == nil {
-			w.judge(descriptor, n, folder, true, true, false)
+			w.judge(descriptor, n, sought{name: folder, follow: true, listed: true})
 		}
 		return
 	}
@@ -160,16 +165,16 @@ func (w *Watch) look(descriptor int, n *notification) {
 	if err != nil || name == "" {
 		return
 	}
-	follow, reads := !c.ofLink, c.opens
+	s := sought{follow: !c.ofLink, reads: c.opens || c.reads}
 	if c.flags != none {
 		flags := n.arguments[c.flags]
 		if c.opens {
-			if flags&unix.O_ACCMODE == unix.O_WRONLY && flags&unix.O_CREAT != 0 {
-				return // It is made.
+			if flags&unix.O_CREAT != 0 && flags&unix.O_TRUNC != 0 {
+				return // It is made, whatever was there.
 			}
-			follow = flags&unix.O_NOFOLLOW == 0
+			s.follow = flags&unix.O_NOFOLLOW == 0
 		} else {
-			follow = flags&unix.AT_SYMLINK_NOFOLLOW == 0
+			s.follow = flags&unix.AT_SYMLINK_NOFOLLOW == 0
 		}
 	}
 	if !strings.HasPrefix(name, "/") {
@@ -182,33 +187,50 @@ func (w *Watch) look(descriptor int, n *notification) {
 		}
 		name = folder + "/" + name
 	}
-	w.judge(descriptor, n, name, follow, false, reads)
+	for _, own := range []struct{ of, is string }{{"/proc/self/", process}, {"/proc/thread-self/", process}, {"/dev/fd/", process + "fd/"}} {
+		if rest, is := strings.CutPrefix(name, own.of); is {
+			name = own.is + rest
+		}
+	}
+	s.name = name
+	w.judge(descriptor, n, s)
 }
 
-// judge notes an absolute path if it is of interest.
-func (w *Watch) judge(descriptor int, n *notification, name string, follow, listed, reads bool) {
-	if !strings.HasPrefix(name, w.root) && !strings.HasPrefix(filepath.Clean(name), w.root) {
+// sought is a path that a process looks for.
+type sought struct {
+	name   string // absolute
+	follow bool   // a link at its end
+	listed bool   // it is a folder, whose names are read
+	reads  bool   // its content
+}
+
+// systems are folders outside of which links can lead to the root.
+var systems = []string{"/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/etc/", "/dev/", "/sys/", "/nix/"}
+
+// judge notes a path if it is of interest.
+func (w *Watch) judge(descriptor int, n *notification, s sought) {
+	if slices.ContainsFunc(systems, func(folder string) bool { return strings.HasPrefix(s.name, folder) }) && !strings.Contains(s.name, "/../") {
 		return
 	}
-	key := name
-	if listed {
-		key = "l" + name
-	} else if !follow {
-		key = "n" + name
+	key := s.name
+	if s.listed {
+		key = "l" + key
+	} else if !s.follow {
+		key = "n" + key
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.known[key] {
 		return
 	}
-	at, inside := w.resolve(name, follow)
+	at, inside, there := w.resolve(s.name, s.follow)
 	of := ""
 	switch {
 	case !inside:
-	case listed && w.partial[at]:
+	case s.listed && (w.partial[at] || w.absent[at]):
 		of = at
 	case w.empty[at]:
-		if !reads {
+		if !s.reads {
 			return // It may be read later.
 		}
 		of = at
@@ -216,26 +238,34 @@ func (w *Watch) judge(descriptor int, n *notification, name string, follow, list
 		of = w.lacking(at)
 	}
 	if of == "" {
-		if len(w.known) >= mostKnown {
-			clear(w.known)
+		if there { // What is not may become a link.
+			if len(w.known) >= mostKnown {
+				clear(w.known)
+			}
+			w.known[key] = true
 		}
-		w.known[key] = true
 		return
 	}
-	if _, noted := w.found[at]; noted || len(w.found) >= most || ioctl(descriptor, notifyIDValid, uintptr(unsafe.Pointer(&n.id))) != 0 {
-		return
-	}
-	if _, err := os.Lstat(filepath.Join(w.root, of)); err == nil && w.absent[of] {
+	if there && !s.listed && !w.empty[at] && !w.hollow[of] {
 		return // The program has made it.
 	}
-	if w.byTool(int(n.process)) {
+	noted := at
+	if len(w.found) >= most {
+		noted = of
+	}
+	if _, is := w.found[noted]; is || ioctl(descriptor, notifyIDValid, uintptr(unsafe.Pointer(&n.id))) != 0 {
 		return
 	}
-	program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", n.process))
-	if listed && w.shown[of] && strings.HasPrefix(path.Base(program), "python") {
+	program := w.programOf(int(n.process))
+	switch {
+	case program == "rm":
+		return // What it looks for goes.
+	case s.listed && w.shown[of] && (strings.HasPrefix(program, "python") || program == "make"):
+		return
+	case s.listed && w.believes && w.byTool(int(n.process)):
 		return
 	}
-	w.found[at] = Lookup{Path: at, Listed: listed, Program: program}
+	w.found[noted] = Lookup{Path: noted, Listed: s.listed, Program: program}
 }
 
 // tools are programs that list folders of which what they do depends on a part: those of packages, and of members of a workspace.
@@ -245,16 +275,19 @@ var tools = map[string]bool{
 	"npm": true, "npm-cli.js": true, "npx": true, "npx-cli.js": true, "pnpm": true, "pnpm.cjs": true, "pnpm.mjs": true, "yarn": true, "yarn.js": true,
 }
 
-// starters are programs that start others.
-var starters = map[string]bool{"sh": true, "bash": true, "dash": true, "env": true, "make": true}
+// shells are programs that run a command which they are given (-c).
+var shells = map[string]bool{"sh": true, "bash": true, "dash": true}
 
 // byTool reports whether a process is one of the tools' own: no code of the folder has started it.
 func (w *Watch) byTool(process int) bool {
 	own := os.Getpid()
 	for depth := 0; process > 1 && process != own; depth++ {
-		name := w.programOf(process)
-		if !tools[name] && (depth == 0 || !starters[name]) {
-			return false
+		if name := w.programOf(process); !tools[name] {
+			line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process))
+			words := strings.Split(string(line), "\x00")
+			if depth == 0 || !shells[name] || err != nil || len(words) < 2 || words[1][:min(1, len(words[1]))] != "-" || !strings.HasSuffix(words[1], "c") {
+				return false // A script of the folder, maybe.
+			}
 		}
 		var err error
 		if process, err = parent(process); err != nil {
@@ -313,21 +346,26 @@ func (w *Watch) lacking(name string) string {
 	return ""
 }
 
-// resolve returns where an absolute path leads, relative to the root. What is not there leads nowhere else.
-func (w *Watch) resolve(name string, follow bool) (at string, inside bool) {
+// resolve returns where an absolute path leads, relative to the root, and whether something is there. A path of which a part is not
+// there leads nowhere else: it ends before the first ".." behind that part.
+func (w *Watch) resolve(name string, follow bool) (at string, inside, there bool) {
 	rest, now, links := strings.Split(name, "/"), "/", 0
+	there = true
 	for len(rest) > 0 {
 		part := rest[0]
 		rest = rest[1:]
-		switch part {
-		case "", ".":
+		switch {
+		case part == "" || part == ".":
 			continue
-		case "..":
+		case part == ".." && !there:
+			rest = nil
+			continue
+		case part == "..":
 			now = path.Dir(now)
 			continue
 		}
 		next := path.Join(now, part)
-		if len(rest) == 0 && !follow || !strings.HasPrefix(next, w.root+"/") {
+		if !there {
 			now = next
 			continue
 		}
@@ -336,18 +374,18 @@ func (w *Watch) resolve(name string, follow bool) (at string, inside bool) {
 			var err error
 			if leads, err = os.Readlink(next); err != nil {
 				leads = ""
-				known = err.(*os.PathError).Err != unix.EINVAL
+				there = errors.Is(err, unix.EINVAL)
 			}
-			if !known {
-				w.links[next] = leads
+			if there {
+				w.keepLink(next, leads)
 			}
 		}
-		if leads == "" {
+		if leads == "" || len(rest) == 0 && !follow {
 			now = next
 			continue
 		}
 		if links++; links > 40 {
-			return "", false
+			return "", false, false
 		}
 		if strings.HasPrefix(leads, "/") {
 			now = "/"
@@ -355,9 +393,18 @@ func (w *Watch) resolve(name string, follow bool) (at string, inside bool) {
 		rest = append(strings.Split(leads, "/"), rest...)
 	}
 	if now == w.root {
-		return ".", true
+		return ".", true, there
 	}
-	return strings.CutPrefix(now, w.root+"/")
+	at, inside = strings.CutPrefix(now, w.root+"/")
+	return at, inside, there
+}
+
+// keepLink remembers where a link leads; "" is no link.
+func (w *Watch) keepLink(name, leads string) {
+	if len(w.links) >= mostKnown {
+		clear(w.links)
+	}
+	w.links[name] = leads
 }
 
 // text returns a text of a process that ends with a zero byte.

@@ -37,14 +37,21 @@ type Missing struct {
 	Empty []string
 	// Hollow are the folders that are there by their names alone: to list one of them, or to look below it, is to look for it.
 	Hollow []string
-	// Shown are folders that lack something, of which all names are there: Python may list them.
+	// Shown are folders that lack something, of which all names are there: Python and make, which list whatever they run in, may
+	// list them.
 	Shown []string
+	// Believe is set if the tools of package systems may list what they lack: who has said what the folder holds knows the tools.
+	Believe bool
 }
 
+// initFile is what Python looks for in a folder, also in one from which nothing is imported.
+const initFile = "__init__.py"
+
 // Of returns what a folder lacks of files that it should hold, sorted, if it holds those of held alone, and without content where the
-// value is false. Of folders that are there and among shown, "" for the root, all entries are there by their names, and of all others
-// those that always names: Of adds to held an empty file for each, for a folder the first one below it.
-func Of(all []string, held, shown map[string]bool, always func(name string) bool) Missing {
+// value is false. Of folders that are there and shown, "" for the root, all entries are there by their names, and of all others
+// those that always names: Of adds to held an empty file for each, for a folder its __init__.py and the first one below it. A folder
+// that is shown alone, in one that is shown, is there by the names in it.
+func Of(all []string, held map[string]bool, shown func(folder string) (names, alone bool), always func(name string) bool) Missing {
 	folders := map[string]bool{"": true}
 	for name := range held {
 		for at := strings.LastIndexByte(name, '/'); at > 0 && !folders[name[:at]]; at = strings.LastIndexByte(name[:at], '/') {
@@ -60,9 +67,21 @@ func Of(all []string, held, shown map[string]bool, always func(name string) bool
 			continue
 		}
 		entry, folder := absentPart(name, folders)
+		names, _ := shown(folder)
+		for names && entry != name {
+			_, alone := shown(entry)
+			if !alone {
+				break
+			}
+			folders[entry] = true
+			entry, folder = absentPart(name, folders)
+		}
 		switch {
+		case entry == last && name == entry+"/"+initFile && names:
+			held[name] = false
+			missing.Empty = append(missing.Empty, name)
 		case entry == last:
-		case !shown[folder] && !always(path.Base(entry)):
+		case !names && !always(path.Base(entry)):
 			missing.Absent = append(missing.Absent, entry)
 		case entry == name:
 			held[name] = false
@@ -70,8 +89,11 @@ func Of(all []string, held, shown map[string]bool, always func(name string) bool
 		default:
 			held[name] = false
 			missing.Hollow = append(missing.Hollow, entry)
+			if names && name == entry+"/"+initFile {
+				missing.Empty = append(missing.Empty, name)
+			}
 		}
-		if last = entry; shown[folder] {
+		if last = entry; names {
 			missing.Shown = append(missing.Shown, cmp.Or(folder, "."))
 		}
 	}

@@ -17,7 +17,7 @@ func TestWhatAFolderLacks(t *testing.T) {
 	pick := func() string {
 		parts := make([]string, 1+r.IntN(4))
 		for i := range parts {
-			parts[i] = []string{"a", "a-b", "b", "manifest"}[r.IntN(4)]
+			parts[i] = []string{"a", "a-b", "b", "manifest", "__init__.py"}[r.IntN(5)]
 		}
 		return strings.Join(parts, "/")
 	}
@@ -38,15 +38,18 @@ func TestWhatAFolderLacks(t *testing.T) {
 				held[name] = r.IntN(3) > 0
 			}
 			if folder := path.Dir(name); r.IntN(3) == 0 {
-				shown[strings.TrimPrefix(folder, ".")] = true
+				shown[strings.TrimPrefix(folder, ".")] = r.IntN(3) == 0
 			}
 		}
 		before, all := maps.Clone(held), slices.Sorted(maps.Keys(files))
 		always := func(name string) bool { return name == "manifest" }
-		got := Of(all, held, shown, always)
+		got := Of(all, held, func(folder string) (names, alone bool) { alone, names = shown[folder]; return names, alone }, always)
 
-		isThere := func(folder string) bool {
-			return folder == "." || slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(name string) bool { return strings.HasPrefix(name, folder+"/") })
+		var isThere func(folder string) bool
+		isThere = func(folder string) bool {
+			above, isShown := path.Dir(folder), false
+			_, isShown = shown[strings.TrimPrefix(above, ".")]
+			return folder == "." || isShown && shown[folder] && isThere(above) || slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(name string) bool { return strings.HasPrefix(name, folder+"/") })
 		}
 		absent, empty, hollow, listed := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 		for name := range files {
@@ -59,7 +62,7 @@ func TestWhatAFolderLacks(t *testing.T) {
 				entry = path.Dir(entry)
 			}
 			folder := path.Dir(entry)
-			names := shown[strings.TrimPrefix(folder, ".")]
+			_, names := shown[strings.TrimPrefix(folder, ".")]
 			listed[folder] = listed[folder] || names
 			switch {
 			case !names && !always(path.Base(entry)):
@@ -68,6 +71,9 @@ func TestWhatAFolderLacks(t *testing.T) {
 				empty[entry] = true
 			default:
 				hollow[entry] = true
+				if name == entry+"/__init__.py" && names {
+					empty[name] = true
+				}
 			}
 		}
 		sorted := func(in map[string]bool) []string {

@@ -17,8 +17,9 @@ import (
 type call struct {
 	// folder is the descriptor that a path is relative to, path the path, flags the flags.
 	folder, path, flags int
-	// opens is set if the flags are those of open, ofLink if a link at the end of the path is not followed.
-	opens, ofLink bool
+	// opens is set if the flags are those of open, reads if the call reads the file, ofLink if a link at the end of the path is not
+	// followed.
+	opens, reads, ofLink bool
 }
 
 // none stands for an argument that a call does not have.
