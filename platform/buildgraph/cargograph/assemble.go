@@ -289,6 +289,11 @@ func (a *assembler) addWorkspace(w *workspace) {
 			a.edge(whole, a.files[c.folder.manifest])
 		}
 	}
+	for i := range a.entries {
+		if file := a.entries[i].Path; nameOf(file) == manifestName && within(w.path, file) && !a.plain(folderOf(file)) {
+			a.edge(whole, a.files[i]) // It can be one of these once something leads to it.
+		}
+	}
 	for _, p := range w.patches {
 		a.addAbsent(whole, p)
 	}
