@@ -202,6 +202,7 @@ func (l *loading) readManifests(ctx context.Context) error {
 		for k, f := range round {
 			if c := l.take(f, read[k]); c != nil {
 				l.lead(c, want)
+				c.patch(want)
 			}
 		}
 		if len(l.crates) > maxManifests {
@@ -255,6 +256,7 @@ func (l *loading) addElsewhere() {
 	}
 	for _, w := range l.workspaces {
 		visit(w.path, true)
+		w.patch(visit)
 		for _, c := range w.members {
 			visit(c.path, true)
 		}
@@ -264,7 +266,16 @@ func (l *loading) addElsewhere() {
 	}
 }
 
-// lead asks for what a manifest leads to.
+// patch asks for what the patches of a manifest lead to. Those of a workspace's root count, and no others.
+func (c *crate) patch(want func(dir string, ok bool)) {
+	for _, p := range c.manifest.patches {
+		if p.path != "" {
+			want(join(c.path, p.path))
+		}
+	}
+}
+
+// lead asks for what a manifest leads to, but for its patches.
 func (l *loading) lead(c *crate, want func(dir string, ok bool)) {
 	follow := func(path string) {
 		if path != "" {
@@ -276,9 +287,6 @@ func (l *loading) lead(c *crate, want func(dir string, ok bool)) {
 		for _, d := range p.dependencies {
 			follow(d.path)
 		}
-	}
-	for _, p := range c.manifest.patches {
-		follow(p.path)
 	}
 	if w := c.manifest.workspace; w != nil {
 		for _, d := range w.dependencies {
