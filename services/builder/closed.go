@@ -78,7 +78,7 @@ func judgeLookups(result *execution.Result) {
 	}
 	last := &result.Commands[len(result.Commands)-1]
 	last.Outcome, result.Outcome, result.FailedCommand = execution.Failed, execution.Failed, last.Name
-	result.Reason = fmt.Sprintf("Command %q passed without what the step looked for in the repository.", last.Name)
+	result.Reason = "All commands passed, but the step looked for files of the repository that its target does not depend on."
 }
 
 // lookedFor returns a line about lookups, "" if there are none.
@@ -105,12 +105,12 @@ func lookedFor(found []lookups.Lookup, target string) string {
 
 // few returns the first of some names.
 func few(names []string) string {
-	text := strings.Join(names[:min(len(names), mostUnseen)], ", ")
-	if more := len(names) - mostUnseen; more > 0 {
+	text := strings.Join(names[:min(len(names), mostNamed)], ", ")
+	if more := len(names) - mostNamed; more > 0 {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
 	return text
 }
 
-// mostUnseen bounds how many paths the line about them names.
-const mostUnseen = 3
+// mostNamed bounds how many paths the line about them names.
+const mostNamed = 3

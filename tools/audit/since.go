@@ -89,7 +89,7 @@ func (a *Auditor) flaky(ctx context.Context, s *span, passes, fails int, report 
 		if err := a.run(ctx, again, report); err != nil {
 			return false, err
 		}
-		if failed.Verdict == Green || passed.Verdict != Green || passed.Runs > 1 {
+		if failed.Verdict == Green || passed.Verdict == Red || passed.Verdict == Green && passed.Runs > 1 {
 			return true, nil
 		}
 	}

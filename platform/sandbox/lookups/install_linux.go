@@ -20,6 +20,8 @@ type call struct {
 	// opens is set if the flags are those of open, reads if the call reads the file, ofLink if a link at the end of the path is not
 	// followed.
 	opens, reads, ofLink bool
+	// changes is set if links can lead elsewhere afterwards.
+	changes bool
 }
 
 // none stands for an argument that a call does not have.

@@ -26,7 +26,7 @@ type Lookup struct {
 // most bounds how many lookups a watch remembers, and mostKnown how many paths it knows to be of no interest.
 const (
 	most      = 20_000
-	mostKnown = 200_000
+	mostKnown = 50_000
 )
 
 // Missing says what a folder lacks. All paths are relative to it, with slashes, and sorted.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -28,16 +29,14 @@ type Watch struct {
 	mu    sync.Mutex
 	err   error
 	found map[string]Lookup
-	// known are paths as programs have named them that are of no interest, links the links below the root, with where they lead to;
-	// of a folder "".
-	known map[string]bool
-	links map[string]string
+	// known are paths as programs have named them that are of no interest, plain those that are no links.
+	known, plain map[string]bool
 }
 
 // New returns a watch of a folder, whose path is absolute and without links.
 func New(root string, missing Missing) *Watch {
 	w := &Watch{root: filepath.Clean(root), absent: map[string]bool{}, empty: map[string]bool{}, hollow: map[string]bool{}, shown: map[string]bool{}, partial: map[string]bool{},
-		believes: missing.Believe, found: map[string]Lookup{}, known: map[string]bool{}, links: map[string]string{}}
+		believes: missing.Believe, found: map[string]Lookup{}, known: map[string]bool{}, plain: map[string]bool{}}
 	for _, name := range missing.Absent {
 		w.absent[name] = true
 		w.partial[path.Dir(name)] = true
@@ -60,13 +59,21 @@ func (w *Watch) Found() []Lookup {
 	defer w.mu.Unlock()
 	found := make([]Lookup, 0, len(w.found))
 	for _, l := range w.found {
-		if _, err := os.Lstat(filepath.Join(w.root, l.Path)); err == nil && !l.Listed && !w.empty[l.Path] && !w.hollow[w.lacking(l.Path)] {
-			continue
+		if l.Listed || !w.made(l.Path) {
+			found = append(found, l)
 		}
-		found = append(found, l)
 	}
 	inOrder(found)
 	return found
+}
+
+// made reports whether the program has made what is at a path. What is there by its name has no content.
+func (w *Watch) made(name string) bool {
+	info, err := os.Lstat(filepath.Join(w.root, name))
+	if err != nil || !w.empty[name] && !w.hollow[w.lacking(name)] {
+		return err == nil
+	}
+	return info.Mode().IsRegular() && info.Size() > 0
 }
 
 // Err returns why lookups could not be answered. System calls have then failed that would not have.
@@ -103,8 +110,8 @@ const (
 	goOn           = 1 // SECCOMP_USER_NOTIF_FLAG_CONTINUE
 )
 
-func ioctl(descriptor int, request uint, argument uintptr) unix.Errno {
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(descriptor), uintptr(request), argument)
+func ioctl(descriptor int, request uint, argument unsafe.Pointer) unix.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(descriptor), uintptr(request), uintptr(argument))
 	return errno
 }
 
@@ -120,7 +127,7 @@ func (w *Watch) Serve(listener *os.File) {
 
 func (w *Watch) serve(listener *os.File) error {
 	descriptor := int(listener.Fd())
-	ioctl(descriptor, notifySetFlags, syncWakeUp) // faster, with Linux 6.6
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(descriptor), notifySetFlags, syncWakeUp) // faster, with Linux 6.6
 	for {
 		ready := []unix.PollFd{{Fd: int32(descriptor), Events: unix.POLLIN}}
 		if _, err := unix.Poll(ready, -1); err == unix.EINTR {
@@ -132,7 +139,7 @@ func (w *Watch) serve(listener *os.File) error {
 			return nil
 		}
 		var n notification
-		switch errno := ioctl(descriptor, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno {
+		switch errno := ioctl(descriptor, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); errno {
 		case 0:
 		case unix.EINTR, unix.ENOENT: // the process has ended
 			continue
@@ -143,7 +150,7 @@ func (w *Watch) serve(listener *os.File) error {
 		answer := response{id: n.id, flags: goOn}
 		errno := unix.EINTR
 		for errno == unix.EINTR {
-			errno = ioctl(descriptor, unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&answer)))
+			errno = ioctl(descriptor, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer))
 		}
 		if errno != 0 && errno != unix.ENOENT {
 			return fmt.Errorf("answer a lookup: %w", errno)
@@ -154,7 +161,17 @@ func (w *Watch) serve(listener *os.File) error {
 // look notes the lookup of a process, which waits meanwhile. What cannot be read of it is left out.
 func (w *Watch) look(descriptor int, n *notification) {
 	c, process := calls[n.number], fmt.Sprintf("/proc/%d/", n.process)
-	if c.path == none {
+	if c.changes {
+		w.mu.Lock()
+		clear(w.known)
+		clear(w.plain)
+		w.mu.Unlock()
+	}
+	switch {
+	case c.path != none:
+	case c.changes:
+		return
+	default:
 		folder, err := os.Readlink(process + fmt.Sprintf("fd/%d", int32(n.arguments[c.folder])))
 		if err == nil {
 			w.judge(descriptor, n, sought{name: folder, follow: true, listed: true})
@@ -173,6 +190,7 @@ func (w *Watch) look(descriptor int, n *notification) {
 				return // It is made, whatever was there.
 			}
 			s.follow = flags&unix.O_NOFOLLOW == 0
+			s.reads = flags&unix.O_ACCMODE != unix.O_WRONLY && flags&unix.O_PATH == 0
 		} else {
 			s.follow = flags&unix.AT_SYMLINK_NOFOLLOW == 0
 		}
@@ -204,12 +222,14 @@ type sought struct {
 	reads  bool   // its content
 }
 
-// systems are folders outside of which links can lead to the root.
-var systems = []string{"/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/etc/", "/dev/", "/sys/", "/nix/"}
+// systems are folders in which no link leads to the root.
+var systems = []string{"/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/etc/", "/sys/", "/nix/"}
 
 // judge notes a path if it is of interest.
 func (w *Watch) judge(descriptor int, n *notification, s sought) {
-	if slices.ContainsFunc(systems, func(folder string) bool { return strings.HasPrefix(s.name, folder) }) && !strings.Contains(s.name, "/../") {
+	if slices.ContainsFunc(systems, func(folder string) bool {
+		return strings.HasPrefix(s.name, folder) && !strings.HasPrefix(w.root, folder)
+	}) && !strings.Contains(s.name, "/../") {
 		return
 	}
 	key := s.name
@@ -238,7 +258,7 @@ func (w *Watch) judge(descriptor int, n *notification, s sought) {
 		of = w.lacking(at)
 	}
 	if of == "" {
-		if there { // What is not may become a link.
+		if there && !strings.HasPrefix(s.name, "/proc/") { // What is not there may become a link, and processes go elsewhere.
 			if len(w.known) >= mostKnown {
 				clear(w.known)
 			}
@@ -246,14 +266,14 @@ func (w *Watch) judge(descriptor int, n *notification, s sought) {
 		}
 		return
 	}
-	if there && !s.listed && !w.empty[at] && !w.hollow[of] {
-		return // The program has made it.
+	if there && !s.listed && w.made(at) {
+		return
 	}
 	noted := at
 	if len(w.found) >= most {
 		noted = of
 	}
-	if _, is := w.found[noted]; is || ioctl(descriptor, notifyIDValid, uintptr(unsafe.Pointer(&n.id))) != 0 {
+	if _, is := w.found[noted]; is || ioctl(descriptor, notifyIDValid, unsafe.Pointer(&n.id)) != 0 {
 		return
 	}
 	program := w.programOf(int(n.process))
@@ -275,6 +295,9 @@ var tools = map[string]bool{
 	"npm": true, "npm-cli.js": true, "npx": true, "npx-cli.js": true, "pnpm": true, "pnpm.cjs": true, "pnpm.mjs": true, "yarn": true, "yarn.js": true,
 }
 
+// commandOption is the option of a shell before the command that it is given.
+var commandOption = regexp.MustCompile(`^-[a-z]*c$`)
+
 // shells are programs that run a command which they are given (-c).
 var shells = map[string]bool{"sh": true, "bash": true, "dash": true}
 
@@ -285,7 +308,7 @@ func (w *Watch) byTool(process int) bool {
 		if name := w.programOf(process); !tools[name] {
 			line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process))
 			words := strings.Split(string(line), "\x00")
-			if depth == 0 || !shells[name] || err != nil || len(words) < 2 || words[1][:min(1, len(words[1]))] != "-" || !strings.HasSuffix(words[1], "c") {
+			if depth == 0 || !shells[name] || err != nil || len(words) < 2 || !commandOption.MatchString(words[1]) {
 				return false // A script of the folder, maybe.
 			}
 		}
@@ -369,15 +392,15 @@ func (w *Watch) resolve(name string, follow bool) (at string, inside, there bool
 			now = next
 			continue
 		}
-		leads, known := w.links[next]
-		if !known {
+		leads := ""
+		if !w.plain[next] {
 			var err error
 			if leads, err = os.Readlink(next); err != nil {
 				leads = ""
 				there = errors.Is(err, unix.EINVAL)
 			}
-			if there {
-				w.keepLink(next, leads)
+			if there && leads == "" {
+				w.keepPlain(next)
 			}
 		}
 		if leads == "" || len(rest) == 0 && !follow {
@@ -399,12 +422,12 @@ func (w *Watch) resolve(name string, follow bool) (at string, inside, there bool
 	return at, inside, there
 }
 
-// keepLink remembers where a link leads; "" is no link.
-func (w *Watch) keepLink(name, leads string) {
-	if len(w.links) >= mostKnown {
-		clear(w.links)
+// keepPlain remembers what is there and no link.
+func (w *Watch) keepPlain(name string) {
+	if len(w.plain) >= mostKnown {
+		clear(w.plain)
 	}
-	w.links[name] = leads
+	w.plain[name] = true
 }
 
 // text returns a text of a process that ends with a zero byte.

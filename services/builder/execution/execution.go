@@ -322,7 +322,7 @@ func runSegments(ctx context.Context, request Request, output *capture) Result {
 		segment := contained
 		segment.Commands = contained.Commands[start:end]
 		if image {
-			segment.Sandbox = nil
+			segment.Sandbox, segment.Missing = nil, nil
 		}
 		if request.Timeout > 0 {
 			segment.Timeout = max(1, request.Timeout-time.Since(began))

@@ -41,9 +41,13 @@ func forkExec(path string, argv []string, limit int64, watch *lookups.Watch, att
 	if limit == 0 && watch == nil {
 		return syscall.ForkExec(path, argv, attributes)
 	}
+	lacking := errUnlimited
+	if limit == 0 {
+		lacking = errUnwatched
+	}
 	reader, writer, err := os.Pipe()
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", errUnlimited, err)
+		return 0, fmt.Errorf("%w: %w", lacking, err)
 	}
 	defer reader.Close()
 	limited := *attributes
@@ -64,7 +68,7 @@ func forkExec(path string, argv []string, limit int64, watch *lookups.Watch, att
 		unix.Close(ends[1])
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", errUnlimited, err)
+		return 0, fmt.Errorf("%w: %w", lacking, err)
 	}
 	if watch != nil {
 		// Without a listener there is a refusal to read.

@@ -53,6 +53,8 @@ func TestWhatAStepLooksForInVain(t *testing.T) {
 		{"makes a folder above", "mkdir -p docs/out; test -f docs/a.md || true", []string{"docs/a.md"}},
 		{"lists a folder that it has made", "mkdir docs; ls docs", []string{"docs/"}},
 		{"makes anew", "mkdir docs; echo mine > docs/a.md; cat docs/a.md; rm -rf docs lib/sub", nil},
+		{"writes what has a name alone", "echo mine > manifest; cat manifest; cp lib/x.py shown/c.md; cat shown/c.md; echo mine > shown/deep/d.md; cat shown/deep/d.md", nil},
+		{"a file that becomes a link", "test -e web/index.html; ln -sf ../top.txt web/index.html; test -e web/index.html || true", []string{"top.txt"}},
 		{"copies over", "mkdir -p docs && cp lib/x.py docs/a.md", nil},
 		{"makes what is not there", "test -d docs || mkdir docs", nil},
 		{"deletes", "rm -rf docs", nil},

@@ -18,7 +18,7 @@ import (
 const supervisorArgument = "__landfall-step-supervisor"
 
 // limitedArgument is os.Args[1] of a process that limits itself and then becomes
-// a command. The limit, the command's path and its own arguments follow.
+// a command. The limit, whether it is watched, the command's path and its own arguments follow.
 const limitedArgument = "__landfall-limited-command"
 
 // File descriptors of a supervisor.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
@@ -172,7 +173,11 @@ func (s *supervisor) runStep() (finished verdict, goesOn bool) {
 	}
 	finished = verdict{Outcome: Passed}
 	if s.watch = nil; s.plan.Missing != nil {
-		s.watch = lookups.New(s.plan.Worktree, *s.plan.Missing)
+		root, err := filepath.EvalSymlinks(s.plan.Worktree)
+		if err != nil {
+			root = s.plan.Worktree // There is no worktree, which is said below.
+		}
+		s.watch = lookups.New(root, *s.plan.Missing)
 		defer func() { finished.Lookups = s.watch.Found() }()
 	}
 	worktree, err := os.OpenRoot(s.plan.Worktree)
@@ -313,7 +318,11 @@ func (s *supervisor) fork(worktree *os.Root, command Command, output uintptr) (i
 		return 0, workerFault("%v", err)
 	}
 	defer null.Close()
-	pid, err := forkExec(found.path, command.Argv, s.plan.MemoryLimit, s.watch, &syscall.ProcAttr{
+	watch := s.watch
+	if command.Image != "" {
+		watch = nil // Its program is the runtime's client.
+	}
+	pid, err := forkExec(found.path, command.Argv, s.plan.MemoryLimit, watch, &syscall.ProcAttr{
 		Env:   command.Environment,
 		Files: []uintptr{null.Fd(), output, output},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},

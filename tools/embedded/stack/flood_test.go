@@ -29,6 +29,9 @@ func TestAFloodOfRequestsForWhatIsNotThereHoldsUpNobody(t *testing.T) {
 	repo := settings.Repositories["sample"]
 	repo.URL = wire.URL
 	settings.Repositories["sample"] = repo
+	patient := settings.Queues[queue]
+	patient.Admission.Patience = time.Minute // Git looks 5,000 branches up, which takes a busy machine a while.
+	settings.Queues[queue] = patient
 	s, c := start(t, settings)
 	t.Cleanup(func() { s.Close() })
 	records := make([]journal.Record, flood)
