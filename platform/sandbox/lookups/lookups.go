@@ -58,8 +58,15 @@ func Of(all []string, held map[string]bool, shown func(folder string) (names, al
 			folders[name[:at]] = true
 		}
 	}
-	missing, last := Missing{}, ""
+	missing, last, lastShown := Missing{}, "", false
 	for _, name := range all {
+		if len(name) > len(last) && name[len(last)] == '/' && name[:len(last)] == last { // It is in a folder that is not there.
+			if lastShown && name[len(last)+1:] == initFile {
+				held[name] = false
+				missing.Empty = append(missing.Empty, name)
+			}
+			continue
+		}
 		if whole, in := held[name]; in {
 			if !whole {
 				missing.Empty = append(missing.Empty, name)
@@ -77,10 +84,6 @@ func Of(all []string, held map[string]bool, shown func(folder string) (names, al
 			entry, folder = absentPart(name, folders)
 		}
 		switch {
-		case entry == last && name == entry+"/"+initFile && names:
-			held[name] = false
-			missing.Empty = append(missing.Empty, name)
-		case entry == last:
 		case !names && !always(path.Base(entry)):
 			missing.Absent = append(missing.Absent, entry)
 		case entry == name:
@@ -93,7 +96,7 @@ func Of(all []string, held map[string]bool, shown func(folder string) (names, al
 				missing.Empty = append(missing.Empty, name)
 			}
 		}
-		if last = entry; names {
+		if last, lastShown = entry, names; names {
 			missing.Shown = append(missing.Shown, cmp.Or(folder, "."))
 		}
 	}

@@ -1,6 +1,7 @@
 package lookups
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"reflect"
@@ -105,5 +106,25 @@ func TestWhatAFolderLacks(t *testing.T) {
 	}
 	if len(kinds) != 4 || slices.Contains(slices.Collect(maps.Values(kinds)), 0) {
 		t.Errorf("the trees show too little: %v", kinds)
+	}
+}
+
+// BenchmarkOf measures what a workspace lacks of 500,000 files, of which it holds those of one package of a thousand.
+func BenchmarkOf(b *testing.B) {
+	var all []string
+	for p := range 1000 {
+		for f := range 500 {
+			all = append(all, fmt.Sprintf("packages/p%04d/src/part%02d/file%03d.py", p, f/20, f))
+		}
+	}
+	slices.Sort(all)
+	for b.Loop() {
+		held := map[string]bool{}
+		for _, name := range all[:500] {
+			held[name] = true
+		}
+		if missing := Of(all, held, func(string) (names, alone bool) { return true, false }, func(string) bool { return false }); len(missing.Hollow) != 999 {
+			b.Fatalf("%d folders are hollow", len(missing.Hollow))
+		}
 	}
 }
