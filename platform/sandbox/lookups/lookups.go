@@ -37,8 +37,8 @@ type Missing struct {
 	Empty []string
 	// Hollow are the folders that are there by their names alone: to list one of them, or to look below it, is to look for it.
 	Hollow []string
-	// Shown are folders that lack something, of which all names are there: Python and make, which list whatever they run in, may
-	// list them.
+	// Shown are folders that lack something besides what is always there by its name, of which all names are there: Python and make,
+	// which list whatever they run in, may list them.
 	Shown []string
 	// Believe is set if the tools of package systems may list what they lack: who has said what the folder holds knows the tools.
 	Believe bool
@@ -96,7 +96,7 @@ func Of(all []string, held map[string]bool, shown func(folder string) (names, al
 				missing.Empty = append(missing.Empty, name)
 			}
 		}
-		if last, lastShown = entry, names; names {
+		if last, lastShown = entry, names; names && !always(path.Base(entry)) {
 			missing.Shown = append(missing.Shown, cmp.Or(folder, "."))
 		}
 	}

@@ -64,7 +64,7 @@ func TestWhatAFolderLacks(t *testing.T) {
 			}
 			folder := path.Dir(entry)
 			_, names := shown[strings.TrimPrefix(folder, ".")]
-			listed[folder] = listed[folder] || names
+			listed[folder] = listed[folder] || names && !always(path.Base(entry))
 			switch {
 			case !names && !always(path.Base(entry)):
 				absent[entry] = true
