@@ -146,9 +146,19 @@ func TestWhatTheMainlineFailsInCanBeRetriedHoweverMuchRanSince(t *testing.T) {
 	}
 	for n := range uint32(2) {
 		put(q, events.TopicBuilds, &eventsv1.StepFinished{Target: "//x", Hash: "h", Attempt: n + 1, Outcome: stepFailed, Build: "m"})
+		run(3)
 	}
 	check(red)
-	run(100)
+	for n := range 100 {
+		run(1)
+		restored, err := view.Restore(q.Snapshot(), main, limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := fmt.Sprint(restored.Overview().MainlineFailures), fmt.Sprint(q.Overview().MainlineFailures); got != want {
+			t.Fatalf("after %d other runs, restored:\n%s\nwant\n%s", n+1, got, want)
+		}
+	}
 	failed, unread := q.MainlineFailed()
 	if len(failed) != 1 || failed[0].Version.Target != "//x" || failed[0].Attempt != 2 || unread {
 		t.Errorf("while the mainline is red in //x: %v (unread: %v)", failed, unread)

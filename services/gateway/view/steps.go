@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -155,7 +156,9 @@ func (s *stepStore) finish(f *eventsv1.StepFinished, held func(version) bool) bo
 
 func (s *stepStore) add(a *attempt) {
 	a.forgotten = a.forgotten || a.number <= s.outdated.upTo[a.version]
-	s.attempts[a.version] = append(s.attempts[a.version], a)
+	// By number: a snapshot has them in the order in which they are dropped.
+	at, _ := slices.BinarySearchFunc(s.attempts[a.version], a.number, func(b *attempt, number uint32) int { return cmp.Compare(b.number, number) })
+	s.attempts[a.version] = slices.Insert(s.attempts[a.version], at, a)
 	s.order = append(s.order, a)
 	if len(a.tail) > 0 {
 		s.tails = append(s.tails, a)

@@ -244,7 +244,7 @@ func (q *Queue) analysisReasons(s standing) []Reason {
 	case s.node == nil || (!s.node.Analyzed && q.changes[s.node.Change.GetChange()].analysisMissing()):
 		return []Reason{{Code: ReasonAnalysis, Sentence: "It is being analysed: which targets it affects, and which changes it conflicts with."}}
 	case !s.node.Analyzed:
-		text := "It is analysed; which changes ahead of it it conflicts with is being computed."
+		text := "It is analysed; its conflicts with changes ahead are being computed."
 		ahead := q.unanalyzedBefore(s.node.GetChange().GetChange())
 		if len(ahead) > 0 {
 			text = names(ahead) + " ahead of it " + verb(len(ahead), "is", "are") + " still being analysed."
