@@ -38,7 +38,7 @@ type marks struct {
 	// everywhere holds the files of InEveryWorkspace, named those of NameInEveryWorkspace; closed is set by Closed.
 	everywhere, named []Node
 	closed            bool
-	// shown are the folders of ShowNames.
+	// shown holds the folders of ShowNames.
 	shown []shownFolder
 }
 

@@ -13,7 +13,7 @@ type coverage struct {
 	nodes []bool
 	// everywhere holds the files that every closed workspace has whole, named those that it has whole or empty.
 	everywhere, named []int32
-	// shown are the folders of which closed workspaces show all names.
+	// shown holds the folders of Builder.ShowNames.
 	shown []shownFolder
 }
 

@@ -18,9 +18,9 @@ func (b *Builder) NameInEveryWorkspace(path string) {
 	b.marks.named = append(b.marks.named, b.Ref(KindFile, path))
 }
 
-// ShowNames has closed workspaces that have a folder, "" for the root, show the names of all that is in it: the tool lists it, and goes
-// on to what the target depends on alone. With alone they have the folder also if nothing else of it is there, where the names in the
-// folder above are shown.
+// ShowNames has closed workspaces show the names of all entries of a folder, "" for the root, if they hold any of its files. It is for
+// folders that the tool lists although targets depend on some entries only. With alone they also show them where they show the names of
+// the folder above and hold no file of this one.
 func (b *Builder) ShowNames(folder string, alone bool) {
 	b.marks.shown = append(b.marks.shown, shownFolder{folder: folder, alone: alone})
 }
@@ -30,8 +30,7 @@ type Workspace struct {
 	// Files are the paths of the files that the target depends on, directly and through others, and of those that are in every
 	// workspace. The value is false where the file is empty there.
 	Files map[string]bool
-	// Shown are folders of which all names are there, if the folder is; "" is the root. The value is true if it is there by names
-	// alone where those in the folder above are shown.
+	// Shown has the folders of Builder.ShowNames, "" for the root. The value is its argument alone.
 	Shown map[string]bool
 }
 

@@ -108,9 +108,9 @@ func (w *Worktree) Checkout(ctx context.Context, treeish string) error {
 	return w.CheckoutOnly(ctx, treeish, nil)
 }
 
-// CheckoutOnly is Checkout of those files of a treeish whose paths are in only, which may name others as well; nil stands for all.
-// Where the value is false there is an empty file in the file's place.
-func (w *Worktree) CheckoutOnly(ctx context.Context, treeish string, only map[string]bool) error {
+// CheckoutOnly is Checkout of some files of a treeish: those whose paths are in what only returns of its files, sorted by path. Where
+// the value is false there is an empty file in the file's place. A nil function stands for all files.
+func (w *Worktree) CheckoutOnly(ctx context.Context, treeish string, only func(all []Entry) map[string]bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.unlock == nil {
@@ -131,7 +131,7 @@ func (w *Worktree) CheckoutOnly(ctx context.Context, treeish string, only map[st
 		if err != nil {
 			return fmt.Errorf("checkout: %w", err)
 		}
-		if entries, err = w.repo.some(entries, only); err != nil {
+		if entries, err = w.repo.some(entries, only(entries)); err != nil {
 			return fmt.Errorf("checkout: %w", err)
 		}
 		nodes, write = treeOf(entries, tree), func(ctx context.Context) error { return w.writeEntries(ctx, entries) }

@@ -118,7 +118,7 @@ func (f *fixture) checkoutSome(w *Worktree, treeish string, random *rand.Rand) {
 			only[e.Path] = random.IntN(4) > 0
 		}
 	}
-	if err := w.CheckoutOnly(f.t.Context(), treeish, only); err != nil {
+	if err := w.CheckoutOnly(f.t.Context(), treeish, func([]Entry) map[string]bool { return only }); err != nil {
 		f.t.Fatal(err)
 	}
 	f.mustHold(w, treeish, only)
@@ -256,7 +256,7 @@ func TestWhatIsRightAlreadyIsNotWrittenAgain(t *testing.T) {
 		if err != nil || !os.SameFile(before, after) {
 			t.Errorf("%s was written again (%v)", name, err)
 		}
-		if err := w.CheckoutOnly(t.Context(), one, map[string]bool{"same": true, "link": true}); err != nil {
+		if err := w.CheckoutOnly(t.Context(), one, func([]Entry) map[string]bool { return map[string]bool{"same": true, "link": true} }); err != nil {
 			t.Fatal(err)
 		}
 		alone, err := os.Lstat(filepath.Join(w.Dir(), name))

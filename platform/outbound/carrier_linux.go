@@ -96,7 +96,7 @@ func (c *Carrier) Ended() bool {
 		return true
 	default:
 	}
-	// It can have ended a moment ago: then it is waited for, or was and nobody has said so yet.
+	// What has ended is a zombie until it is waited for, and then no child.
 	var status unix.Siginfo
 	err := unix.Waitid(unix.P_PID, c.command.Process.Pid, &status, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	return errors.Is(err, unix.ECHILD) || err == nil && status.Signo != 0

@@ -16,58 +16,63 @@ import (
 
 // space is what of a tree a workspace holds.
 type space struct {
-	// files are its files; the value is false where one is there by its name alone. nil: it holds all.
+	// files are its files, nil for all. The value is false where an empty file stands for one.
 	files map[string]bool
-	// missing is what steps could look for there and not find.
+	// missing is what it lacks.
 	missing lookups.Missing
 	// all are the paths of the tree's files, sorted.
 	all []string
 }
 
-// lacks returns those lookups that are of what the tree has. What is in no file of the tree can be looked for by any tool.
-func (s space) lacks(found []lookups.Lookup) []lookups.Lookup {
-	return slices.DeleteFunc(found, func(l lookups.Lookup) bool {
-		if l.Listed {
-			return false
-		}
-		for end := range len(l.Path) + 1 {
-			if end < len(l.Path) && l.Path[end] != '/' {
-				continue
-			}
-			if _, is := slices.BinarySearch(s.all, l.Path[:end]); is {
-				return false // A part of it can be a link.
-			}
-		}
-		below, _ := slices.BinarySearch(s.all, l.Path+"/")
-		return below == len(s.all) || !strings.HasPrefix(s.all[below], l.Path+"/")
-	})
+// known returns those lookups that are of files or folders of the tree. Tools look for many that no tree has.
+func (s space) known(found []lookups.Lookup) []lookups.Lookup {
+	return slices.DeleteFunc(found, func(l lookups.Lookup) bool { return !l.Listed && !s.has(l.Path) })
 }
 
-// spaceFor returns what the workspace of a target holds: the files that the target depends on, and names.
-func spaceFor(ctx context.Context, repo *gitrepo.Repo, part buildgraph.Part, target targets.Target) (space, error) {
-	closed := part.Graph.Workspace(target.Name)
+// has reports whether the tree has a file or folder of a path, or a link on the way to it.
+func (s space) has(name string) bool {
+	for end := range len(name) + 1 {
+		if end < len(name) && name[end] != '/' {
+			continue
+		}
+		if _, is := slices.BinarySearch(s.all, name[:end]); is {
+			return true
+		}
+	}
+	below, _ := slices.BinarySearch(s.all, name+"/")
+	return below < len(s.all) && strings.HasPrefix(s.all[below], name+"/")
+}
+
+// checkOutFor makes a worktree hold what the workspace of a target does of a tree, and returns that.
+func checkOutFor(ctx context.Context, worktree *gitrepo.Worktree, tree string, part buildgraph.Part, target string) (s space, err error) {
+	closed := part.Graph.Workspace(target)
 	if closed == nil {
-		return space{}, nil
+		return space{}, worktree.Checkout(ctx, tree)
 	}
-	entries, err := repo.Tree(ctx, part.Tree)
-	if err != nil {
-		return space{}, err
-	}
-	all := make([]string, len(entries))
+	err = worktree.CheckoutOnly(ctx, tree, func(entries []gitrepo.Entry) map[string]bool {
+		s = spaceOf(entries, closed, target)
+		return s.files
+	})
+	return s, err
+}
+
+// spaceOf returns what a closed workspace holds of a tree: its files, and names.
+func spaceOf(entries []gitrepo.Entry, closed *targets.Workspace, target string) space {
+	s := space{files: closed.Files, all: make([]string, len(entries))}
 	for i, e := range entries {
-		all[i] = e.Path
+		s.all[i] = e.Path
 	}
-	// Of targets that people define nobody knows what their tools do.
-	defined := strings.HasPrefix(target.Name, "//")
+	// Targets of a landfall.yaml, //folder:name, run whatever somebody has written there.
+	written := strings.HasPrefix(target, "//")
 	shown := func(folder string) (names, alone bool) {
 		alone, names = closed.Shown[folder]
-		return names || defined, alone
+		return names || written, alone
 	}
-	missing := lookups.Of(all, closed.Files, shown, func(name string) bool {
-		return name == manifest.FileName // Who defines targets of a folder leaves alone what lists it for others.
+	s.missing = lookups.Of(s.all, s.files, shown, func(name string) bool {
+		return name == manifest.FileName // A new one does not alter the targets of others, which may list its folder.
 	})
-	missing.Believe = !defined
-	return space{files: closed.Files, missing: missing, all: all}, nil
+	s.missing.Believe = !written
+	return s
 }
 
 // judgeLookups has a step that has passed fail if it looked for files of the repository that its workspace does not hold: they can
@@ -93,14 +98,17 @@ func lookedFor(found []lookups.Lookup, target string) string {
 			folders = append(folders, l.Path)
 		}
 	}
-	const declare = "Declare it, or open the workspace (steps.workspace)."
+	var parts []string
 	if len(names) > 0 {
-		return fmt.Sprintf("The repository has %s, but the step does not: %s does not depend on it. %s", few(names), target, declare)
+		parts = append(parts, fmt.Sprintf("The repository has %s, but the step does not", few(names)))
 	}
 	if len(folders) > 0 {
-		return fmt.Sprintf("The step lists %s and finds only a part of what the repository has there: %s does not depend on the rest. %s", few(folders), target, declare)
+		parts = append(parts, fmt.Sprintf("The step lists %s and finds only a part of what the repository has there", few(folders)))
 	}
-	return ""
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s does not depend on it. Declare it, or open the workspace (steps.workspace).", strings.Join(parts, ". "), target)
 }
 
 // few returns the first of some names.

@@ -43,7 +43,7 @@ func TestAStepFindsOnlyWhatItsTargetDependsOn(t *testing.T) {
 		s.scheduled("b3", base, asked("//:t")...), s.scheduled("b4", base, asked("//silent:t")...), s.scheduled("b5", base, asked("//inside:t")...), s.scheduled("b6", base, asked("//hidden:t")...), s.scheduled("b7", base, asked("//lists:t")...))
 	ends := s.ends(1, "//alone:t", "//folder:t", "//:t", "//silent:t", "//inside:t", "//hidden:t", "//lists:t")
 	lacks := "The repository has %, but the step does not: TARGET does not depend on it. Declare it, or open the workspace (steps.workspace)."
-	part := "The step lists % and finds only a part of what the repository has there: TARGET does not depend on the rest. Declare it, or open the workspace (steps.workspace)."
+	part := "The step lists % and finds only a part of what the repository has there: TARGET does not depend on it. Declare it, or open the workspace (steps.workspace)."
 	for name, want := range map[string]string{"//alone:t": "README.md", "//folder:t": "docs/guides", "//:t": "", "//silent:t": "README.md", "//inside:t": "docs/guides/a.md",
 		"//hidden:t": ".github/ci.yml", "//lists:t": "the root folder"} {
 		f := ends[name][0]

@@ -21,7 +21,7 @@ func (p *workplace) unreachable(output []byte) string {
 	}
 	for _, at := range refusal.FindAllIndex(output, mostRefusals) {
 		if own := ownAddress.FindSubmatch(lineAround(output, at[0])); own != nil {
-			return fmt.Sprintf("Nothing in the step listens at %s, and a step does not reach the machine that it runs on, unless steps.network is host.", own[1])
+			return fmt.Sprintf("Nothing listens at %s inside the step; a step reaches the machine that it runs on only with steps.network: host.", own[1])
 		}
 	}
 	return ""

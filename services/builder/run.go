@@ -100,7 +100,7 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 		result, workerFault = *problem, fault
 	} else {
 		result, workerFault = w.execute(ctx, j, place, log)
-		result.Lookups = place.space.lacks(result.Lookups)
+		result.Lookups = place.space.known(result.Lookups)
 		judgeLookups(&result)
 		w.keepOutputs(ctx, j, place, &result, log, record)
 	}

@@ -96,13 +96,9 @@ func (w *worker) giveOutputs(ctx context.Context, j *job, place *workplace, log 
 // has the same version, it holds the mainline's tree: files of changes that have not landed then have no part in the outputs,
 // declared or not.
 func (w *worker) clean(ctx context.Context, j *job, place *workplace, making *targets.Target) error {
-	tree, files := place.part.Tree, place.space.files
+	tree, target := place.part.Tree, place.step.Target.Name
 	if making != nil {
-		holds, err := spaceFor(ctx, place.assembly.repo, place.part, *making)
-		if err != nil {
-			return err
-		}
-		files = holds.files
+		target = making.Name
 		base, _, err := w.graphs[j.queue].Part(ctx, place.assembly.repo, place.assembly.base)
 		if err != nil {
 			return err
@@ -111,7 +107,9 @@ func (w *worker) clean(ctx context.Context, j *job, place *workplace, making *ta
 			tree = place.assembly.base
 		}
 	}
-	return place.tree.CheckoutOnly(ctx, tree, files)
+	// What a run looks for that makes outputs is not watched: the step of its own target was.
+	_, err := checkOutFor(ctx, place.tree, tree, place.part, target)
+	return err
 }
 
 // keepOutputs keeps the outputs of a step that has passed. A step that did not leave what it declares has failed; outputs that this

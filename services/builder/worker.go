@@ -265,9 +265,7 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	}
 	if s := w.takeServer(j, key); s != nil {
 		place = &workplace{tree: s.tree, repository: s.repository, server: s}
-	} else if holds, err := spaceFor(ctx, a.repo, part, target); err != nil {
-		return &workplace{problem: fmt.Sprintf("The worker could not list the tree: %v.", err), workerFault: true}
-	} else if place, err = w.checkOut(ctx, j.step.Build.GetRepository(), a.repo, tree, holds); err != nil {
+	} else if place, err = w.checkOut(ctx, j.step.Build.GetRepository(), a.repo, part, target.Name); err != nil {
 		return &workplace{problem: fmt.Sprintf("The worker could not check the tree out: %v.", err), workerFault: true}
 	}
 	if lacking := w.lacking(j.step.Claims); lacking != "" {
@@ -299,7 +297,7 @@ func unverifiable(part buildgraph.Part, invalid *buildgraph.Invalid) string {
 	return "The tree's targets are not known" + lacking + "landfall init --check says why."
 }
 
-func (w *worker) checkOut(ctx context.Context, repository string, repo *gitrepo.Repo, tree string, holds space) (*workplace, error) {
+func (w *worker) checkOut(ctx context.Context, repository string, repo *gitrepo.Repo, part buildgraph.Part, target string) (*workplace, error) {
 	worktree := w.worktrees[repository]
 	if worktree == nil {
 		name := strconv.Itoa(w.number)
@@ -316,7 +314,8 @@ func (w *worker) checkOut(ctx context.Context, repository string, repo *gitrepo.
 		}
 		w.worktrees[repository] = worktree
 	}
-	if err := worktree.CheckoutOnly(ctx, tree, holds.files); err != nil {
+	holds, err := checkOutFor(ctx, worktree, part.Tree, part, target)
+	if err != nil {
 		return nil, err
 	}
 	return &workplace{tree: worktree, repository: repository, space: holds}, nil

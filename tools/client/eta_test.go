@@ -52,6 +52,8 @@ func TestTheQueuesLineCountsBusyWorkersAndSaysWhatIsBuilt(t *testing.T) {
 			"queue q: 0 pending (0 waiting, 0 testing, 0 passed); mainline RED in //x since the direct push 0123456789ab by Ada; a step failed " + at.Format(time.DateTime)},
 		{view.Overview{Queue: "q", MainlineRed: []string{"//x"}, RedSince: &view.RedSince{Commit: "0123456789abcdef", Suspects: 3}},
 			"queue q: 0 pending (0 waiting, 0 testing, 0 passed); mainline RED in //x since the direct push 0123456789ab, or one after it (3 in all)"},
+		{view.Overview{Queue: "q", MainlineRed: []string{"//x", "//y"}, RedSince: &view.RedSince{Commit: "0123456789abcdef", Suspects: 1}},
+			"queue q: 0 pending (0 waiting, 0 testing, 0 passed); mainline RED in //x, //y, the first of them since the direct push 0123456789ab"},
 	} {
 		if got := queueLine(c.q); got != c.want {
 			t.Errorf("it says %q, want %q", got, c.want)

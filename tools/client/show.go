@@ -192,7 +192,7 @@ func queueLine(q view.Overview) string {
 		line += "; NOTHING LANDS: " + Plain(t.Sentence)
 	}
 	if pushed := slices.DeleteFunc(slices.Clone(q.MainlineRed), func(t string) bool { return slices.Contains(q.RedBeforeQueue, t) }); len(pushed) > 0 {
-		line += "; mainline RED in " + someTargets(pushed) + redSince(q.RedSince)
+		line += "; mainline RED in " + someTargets(pushed) + redSince(q.RedSince, len(pushed))
 	}
 	if before := q.RedBeforeQueue; len(before) > 0 {
 		line += "; mainline RED since before the queue in " + someTargets(before)
@@ -208,12 +208,16 @@ func queueLine(q view.Overview) string {
 	return line
 }
 
-// redSince says by which direct push the mainline is red.
-func redSince(s *view.RedSince) string {
+// redSince says by which direct push the mainline is red, in the first at least of some targets.
+func redSince(s *view.RedSince, targets int) string {
 	if s == nil {
 		return ""
 	}
-	text := " since the direct push " + events.ShortID(s.Commit)
+	text := " since the direct push "
+	if targets > 1 {
+		text = ", the first of them" + text
+	}
+	text += events.ShortID(s.Commit)
 	if s.Author != "" {
 		text += " by " + Plain(s.Author)
 	}

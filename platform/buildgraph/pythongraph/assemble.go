@@ -157,13 +157,21 @@ func (a *assembler) close() {
 			a.builder.InEveryWorkspace(file)
 		}
 	}
+	// To import a module, Python lists the folders in which it looks. Pytest lists the folders below one with tests before it passes
+	// them by.
+	listed := map[*folder]bool{}
 	for _, f := range a.all {
-		if f.project == nil || !f.coded {
+		if f.project == nil {
 			continue
 		}
-		// To import a module, Python lists the folders in which it looks. Pytest lists those below one with tests before it passes
-		// them by.
-		a.builder.ShowNames(f.path, f.parent != nil && f.parent.project != nil && a.holdsTests(f.parent))
+		if tests, _ := a.testsIn(f); len(tests) > 0 {
+			for _, sub := range f.subs {
+				listed[sub] = true
+			}
+		}
+		if f.coded {
+			a.builder.ShowNames(f.path, listed[f])
+		}
 	}
 	for dir, p := range a.pyprojects {
 		if p.members != nil {

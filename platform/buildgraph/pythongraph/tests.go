@@ -143,12 +143,6 @@ func (a *assembler) testsIn(f *folder) (files []int32, whole bool) {
 	return files, whole
 }
 
-// holdsTests reports whether a folder of a project has a target of its own tests.
-func (a *assembler) holdsTests(f *folder) bool {
-	files, _ := a.testsIn(f)
-	return len(files) > 0
-}
-
 // isSearched reports whether pytest looks for tests in a folder.
 func (a *assembler) isSearched(f *folder) bool {
 	p := f.project

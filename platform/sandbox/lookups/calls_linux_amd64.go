@@ -39,5 +39,3 @@ var calls = map[int32]call{
 	unix.SYS_GETDENTS:          {folder: 0, path: none, flags: none},
 	unix.SYS_GETDENTS64:        {folder: 0, path: none, flags: none},
 }
-
-const architecture = unix.AUDIT_ARCH_X86_64

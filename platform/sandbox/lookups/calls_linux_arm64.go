@@ -28,5 +28,3 @@ var calls = map[int32]call{
 	unix.SYS_INOTIFY_ADD_WATCH: {folder: none, path: 1, flags: none},
 	unix.SYS_GETDENTS64:        {folder: 0, path: none, flags: none},
 }
-
-const architecture = unix.AUDIT_ARCH_AARCH64

@@ -8,9 +8,10 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"landfall.build/platform/sandbox/callfilter"
 )
 
 // call is where a system call has its arguments.
@@ -27,69 +28,43 @@ type call struct {
 // none stands for an argument that a call does not have.
 const none = -1
 
-// Offsets into struct seccomp_data, which a filter reads.
-const (
-	offsetOfNumber       = 0
-	offsetOfArchitecture = 4
-	offsetOfArguments    = 16 // the lower half of the first, on little-endian machines
-)
-
-// filter returns the program that the kernel runs before each system call.
-func filter() []unix.SockFilter {
-	var program []unix.SockFilter
-	load := func(offset uint32) {
-		program = append(program, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset})
-	}
-	jump := func(condition uint16, value uint32, yes, no uint8) {
-		program = append(program, unix.SockFilter{Code: unix.BPF_JMP | condition | unix.BPF_K, K: value, Jt: yes, Jf: no})
-	}
-	answer := func(value uint32) {
-		program = append(program, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: value})
-	}
-	load(offsetOfArchitecture)
-	jump(unix.BPF_JEQ, architecture, 1, 0)
-	answer(unix.SECCOMP_RET_ALLOW)
-	load(offsetOfNumber)
+// filter returns the program that has the kernel ask about lookups.
+func filter() callfilter.Program {
+	program, _ := callfilter.New(unix.SECCOMP_RET_ALLOW)
 	for _, number := range slices.Sorted(maps.Keys(calls)) {
 		c := calls[number]
 		if c.flags == none || c.opens {
-			jump(unix.BPF_JEQ, uint32(number), 0, 1)
-			answer(unix.SECCOMP_RET_USER_NOTIF)
+			program.Jump(unix.BPF_JEQ, uint32(number), 0, 1)
+			program.Answer(unix.SECCOMP_RET_USER_NOTIF)
 			continue
 		}
-		// With this flag the call is about a file that is open. C libraries and runtimes make it all the time.
-		jump(unix.BPF_JEQ, uint32(number), 0, 4)
-		load(offsetOfArguments + 8*uint32(c.flags))
-		jump(unix.BPF_JSET, unix.AT_EMPTY_PATH, 0, 1)
-		answer(unix.SECCOMP_RET_ALLOW)
-		answer(unix.SECCOMP_RET_USER_NOTIF)
+		// With this flag the call is about a file that is open, unless it has a path too. C libraries and runtimes make it all the time.
+		program.Jump(unix.BPF_JEQ, uint32(number), 0, 4)
+		program.Load(callfilter.Argument(c.flags))
+		program.Jump(unix.BPF_JSET, unix.AT_EMPTY_PATH, 0, 1)
+		program.Answer(unix.SECCOMP_RET_ALLOW)
+		program.Answer(unix.SECCOMP_RET_USER_NOTIF)
 	}
-	answer(unix.SECCOMP_RET_ALLOW)
+	program.Answer(unix.SECCOMP_RET_ALLOW)
 	return program
 }
 
 // Install has the kernel ask about the lookups of this thread and of all that it starts, and sends the listener over a socket. It
-// locks the goroutine to the thread. The thread must not be able to gain privileges (PR_SET_NO_NEW_PRIVS). An error means that
-// nobody is asked: the kernel has no listeners, or something else listens already.
+// locks the goroutine to the thread. The thread must not be able to gain privileges (PR_SET_NO_NEW_PRIVS). After an error the kernel
+// asks nobody: it has no listeners, or the thread has one already.
 func Install(socket int) error {
 	runtime.LockOSThread()
 	program := filter()
-	header := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	install := func(flags uintptr) (uintptr, unix.Errno) {
-		listener, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&header)))
-		return listener, errno
-	}
 	// Since Linux 5.19 a signal that does not kill waits for the answer; runtimes send themselves many.
-	listener, errno := install(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+	listener, errno := program.Install(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 	if errno == unix.EINVAL {
-		listener, errno = install(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+		listener, errno = program.Install(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
 	}
-	runtime.KeepAlive(program)
 	if errno != 0 {
 		return fmt.Errorf("install a filter of system calls with a listener: %w", errno)
 	}
-	defer unix.Close(int(listener))
-	if err := unix.Sendmsg(socket, []byte{0}, unix.UnixRights(int(listener)), nil, 0); err != nil {
+	defer unix.Close(listener)
+	if err := unix.Sendmsg(socket, []byte{0}, unix.UnixRights(listener), nil, 0); err != nil {
 		return fmt.Errorf("send the listener: %w", err)
 	}
 	return nil

@@ -1,9 +1,9 @@
-// Package lookups finds what a program, and all that it starts, looks for in a folder and does not find there although it should:
-// the files of a repository that a closed workspace does not hold.
+// Package lookups finds out which files a program, and all that it starts, looks for in a folder that lacks them: the files of a
+// repository that a closed workspace does not hold.
 //
-// A process calls [Install] before it becomes the program. The kernel then asks, before each system call that looks a path up, the
-// process that holds the listener (seccomp_unotify(2)). A [Watch] answers, and remembers what it is there for. No call is refused
-// or changed. Programs that another user's process or a container runtime starts are not seen.
+// A process calls [Install] before it becomes the program. Before each system call that looks a path up the kernel then asks the
+// process that holds the listener (seccomp_unotify(2)). A [Watch] answers that the call goes on, and records the paths that the folder
+// lacks. Processes of other users, and those that a container runtime starts, are not seen.
 package lookups
 
 import (
@@ -15,42 +15,43 @@ import (
 
 // Lookup is a path that was looked for.
 type Lookup struct {
-	// Path is relative to the folder, with slashes. Below what is absent or hollow it can be one that should not be there either.
+	// Path is relative to the folder, with slashes. Below an absent or hollow folder it may be one that the repository lacks, too.
 	Path string
-	// Listed is set of a folder that is there and was listed, without some of what it should hold.
+	// Listed is set for a folder that was listed and lacks some of its entries.
 	Listed bool
-	// Program is the path of the program that looked, "" if it is not known.
+	// Program is the name of the program that looked; "" if the folder holds it, or it is not known.
 	Program string
 }
 
-// most bounds how many lookups a watch remembers, and mostKnown how many paths it knows to be of no interest.
+// Bounds of what a watch remembers, in bytes of paths. A program may look for any number of paths, each of up to 4096 bytes.
 const (
-	most      = 20_000
-	mostKnown = 50_000
+	mostFound = 4 << 20
+	mostKnown = 16 << 20 // of each of the sets of paths that need not be looked at again
 )
 
-// Missing says what a folder lacks. All paths are relative to it, with slashes, and sorted.
+// Missing is what a folder lacks. All paths are relative to it, with slashes, and sorted.
 type Missing struct {
-	// Absent are the files and folders that should be there and are not. Of a folder that is absent what is in it is not named.
+	// Absent are files and folders that are not there. What is in an absent folder is not named.
 	Absent []string
-	// Empty are the files that are there without what they should hold: to read one of them is to look for it.
+	// Empty are files that stand for those with content. To read one is to look for it.
 	Empty []string
-	// Hollow are the folders that are there by their names alone: to list one of them, or to look below it, is to look for it.
+	// Hollow are folders that stand for those with entries. To list one, or to look below it, is to look for it.
 	Hollow []string
-	// Shown are folders that lack something besides what is always there by its name, of which all names are there: Python and make,
-	// which list whatever they run in, may list them.
+	// Shown are folders with an Empty or Hollow entry for each one that they lack. Python and make may list them.
 	Shown []string
-	// Believe is set if the tools of package systems may list what they lack: who has said what the folder holds knows the tools.
+	// Believe is set if tools of package systems may list all folders. The adapters know what these tools depend on.
 	Believe bool
 }
 
-// initFile is what Python looks for in a folder, also in one from which nothing is imported.
+// initFile makes a folder a Python package. pytest looks for it in folders from which nothing is imported.
 const initFile = "__init__.py"
 
-// Of returns what a folder lacks of files that it should hold, sorted, if it holds those of held alone, and without content where the
-// value is false. Of folders that are there and shown, "" for the root, all entries are there by their names, and of all others
-// those that always names: Of adds to held an empty file for each, for a folder its __init__.py and the first one below it. A folder
-// that is shown alone, in one that is shown, is there by the names in it.
+// Of returns what a folder lacks that holds, of all files (sorted), only those of held. Files whose value in held is false are empty.
+//
+// Of adds empty files to held. One stands for each entry that the folder lacks and that shown or always asks for: for a file under its
+// own path, for a folder as the first file below it and as its __init__.py. shown is given a folder, "" for the root. names says that
+// all its entries are asked for once the folder is there, and alone that it counts as there wherever the entries of the folder above
+// are asked for. always is given the name of an entry of any folder that is there.
 func Of(all []string, held map[string]bool, shown func(folder string) (names, alone bool), always func(name string) bool) Missing {
 	folders := map[string]bool{"": true}
 	for name := range held {

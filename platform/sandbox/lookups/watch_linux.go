@@ -18,25 +18,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch remembers what is looked for below a folder.
+// Watch records which of the paths that a folder lacks are looked for.
 type Watch struct {
-	root          string
-	absent, empty map[string]bool
-	hollow, shown map[string]bool
-	partial       map[string]bool // folders that lack something
-	believes      bool
+	root                         string
+	absent, empty, hollow, shown map[string]bool // as in Missing
+	partial                      map[string]bool // folders that lack some of their entries
+	believes                     bool            // Missing.Believe
 
-	mu    sync.Mutex
-	err   error
-	found map[string]Lookup
-	// known are paths as programs have named them that are of no interest, plain those that are no links.
-	known, plain map[string]bool
+	mu        sync.Mutex
+	err       error
+	found     map[string]Lookup // by path
+	foundSize int               // bytes of its paths
+	// known holds the queries that need no answer, and plain the absolute paths that are there and are no links.
+	known, plain pathSet
+}
+
+// pathSet is a set of paths. It is emptied once they take mostKnown bytes.
+type pathSet struct {
+	paths map[string]bool
+	size  int
+}
+
+func (s *pathSet) add(path string) {
+	if s.size += len(path); s.size > mostKnown || s.paths == nil {
+		s.paths, s.size = map[string]bool{}, len(path)
+	}
+	s.paths[path] = true
 }
 
 // New returns a watch of a folder, whose path is absolute and without links.
 func New(root string, missing Missing) *Watch {
 	w := &Watch{root: filepath.Clean(root), absent: map[string]bool{}, empty: map[string]bool{}, hollow: map[string]bool{}, shown: map[string]bool{}, partial: map[string]bool{},
-		believes: missing.Believe, found: map[string]Lookup{}, known: map[string]bool{}, plain: map[string]bool{}}
+		believes: missing.Believe, found: map[string]Lookup{}}
 	for _, name := range missing.Absent {
 		w.absent[name] = true
 		w.partial[path.Dir(name)] = true
@@ -53,7 +66,7 @@ func New(root string, missing Missing) *Watch {
 	return w
 }
 
-// Found returns what was looked for so far, sorted by path, and was not made since.
+// Found returns what was looked for so far and was not made since, sorted by path.
 func (w *Watch) Found() []Lookup {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,7 +80,7 @@ func (w *Watch) Found() []Lookup {
 	return found
 }
 
-// made reports whether the program has made what is at a path. What is there by its name has no content.
+// made reports whether the program has made what is at a path, relative to the root. Files that stand for others have no content.
 func (w *Watch) made(name string) bool {
 	info, err := os.Lstat(filepath.Join(w.root, name))
 	if err != nil || !w.empty[name] && !w.hollow[w.lacking(name)] {
@@ -76,7 +89,7 @@ func (w *Watch) made(name string) bool {
 	return info.Mode().IsRegular() && info.Size() > 0
 }
 
-// Err returns why lookups could not be answered. System calls have then failed that would not have.
+// Err returns why the kernel could not be answered, nil if it could. System calls failed by that.
 func (w *Watch) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,7 +128,7 @@ func ioctl(descriptor int, request uint, argument unsafe.Pointer) unix.Errno {
 	return errno
 }
 
-// Serve answers a listener until no process is left that it hears of, and closes it.
+// Serve answers the kernel until no process is left that it asks about, and closes the listener.
 func (w *Watch) Serve(listener *os.File) {
 	defer listener.Close()
 	if err := w.serve(listener); err != nil {
@@ -146,7 +159,7 @@ func (w *Watch) serve(listener *os.File) error {
 		default:
 			return fmt.Errorf("receive a lookup: %w", errno)
 		}
-		w.look(descriptor, &n)
+		w.handle(descriptor, &n)
 		answer := response{id: n.id, flags: goOn}
 		errno := unix.EINTR
 		for errno == unix.EINTR {
@@ -158,13 +171,12 @@ func (w *Watch) serve(listener *os.File) error {
 	}
 }
 
-// look notes the lookup of a process, which waits meanwhile. What cannot be read of it is left out.
-func (w *Watch) look(descriptor int, n *notification) {
+// handle records what one system call looks for. The process waits meanwhile. What cannot be read of the process is left out.
+func (w *Watch) handle(descriptor int, n *notification) {
 	c, process := calls[n.number], fmt.Sprintf("/proc/%d/", n.process)
 	if c.changes {
 		w.mu.Lock()
-		clear(w.known)
-		clear(w.plain)
+		w.known, w.plain = pathSet{}, pathSet{}
 		w.mu.Unlock()
 	}
 	switch {
@@ -174,7 +186,7 @@ func (w *Watch) look(descriptor int, n *notification) {
 	default:
 		folder, err := os.Readlink(process + fmt.Sprintf("fd/%d", int32(n.arguments[c.folder])))
 		if err == nil {
-			w.judge(descriptor, n, sought{name: folder, follow: true, listed: true})
+			w.record(descriptor, n, query{name: folder, follow: true, listed: true})
 		}
 		return
 	}
@@ -182,17 +194,17 @@ func (w *Watch) look(descriptor int, n *notification) {
 	if err != nil || name == "" {
 		return
 	}
-	s := sought{follow: !c.ofLink, reads: c.opens || c.reads}
+	q := query{follow: !c.ofLink, reads: c.opens || c.reads}
 	if c.flags != none {
 		flags := n.arguments[c.flags]
 		if c.opens {
 			if flags&unix.O_CREAT != 0 && flags&unix.O_TRUNC != 0 {
-				return // It is made, whatever was there.
+				return // It makes the file, whatever was there.
 			}
-			s.follow = flags&unix.O_NOFOLLOW == 0
-			s.reads = flags&unix.O_ACCMODE != unix.O_WRONLY && flags&unix.O_PATH == 0
+			q.follow = flags&unix.O_NOFOLLOW == 0
+			q.reads = flags&unix.O_ACCMODE != unix.O_WRONLY && flags&unix.O_PATH == 0
 		} else {
-			s.follow = flags&unix.AT_SYMLINK_NOFOLLOW == 0
+			q.follow = flags&unix.AT_SYMLINK_NOFOLLOW == 0
 		}
 	}
 	if !strings.HasPrefix(name, "/") {
@@ -210,98 +222,96 @@ func (w *Watch) look(descriptor int, n *notification) {
 			name = own.is + rest
 		}
 	}
-	s.name = name
-	w.judge(descriptor, n, s)
+	q.name = name
+	w.record(descriptor, n, q)
 }
 
-// sought is a path that a process looks for.
-type sought struct {
-	name   string // absolute
-	follow bool   // a link at its end
-	listed bool   // it is a folder, whose names are read
-	reads  bool   // its content
+// query is what a system call asks about a path.
+type query struct {
+	name   string // the path, absolute
+	follow bool   // follows a link at its end
+	listed bool   // reads the names in it, a folder
+	reads  bool   // reads its content
 }
 
-// systems are folders in which no link leads to the root.
+// systems are folders in which no link leads to a worktree.
 var systems = []string{"/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/etc/", "/sys/", "/nix/"}
 
-// judge notes a path if it is of interest.
-func (w *Watch) judge(descriptor int, n *notification, s sought) {
+// record records the path of a query if the folder lacks it.
+func (w *Watch) record(descriptor int, n *notification, q query) {
 	if slices.ContainsFunc(systems, func(folder string) bool {
-		return strings.HasPrefix(s.name, folder) && !strings.HasPrefix(w.root, folder)
-	}) && !strings.Contains(s.name, "/../") {
+		return strings.HasPrefix(q.name, folder) && !strings.HasPrefix(w.root, folder)
+	}) && !strings.Contains(q.name, "/../") {
 		return
 	}
-	key := s.name
-	if s.listed {
+	key := q.name
+	if q.listed {
 		key = "l" + key
-	} else if !s.follow {
+	} else if !q.follow {
 		key = "n" + key
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.known[key] {
+	if w.known.paths[key] {
 		return
 	}
-	at, inside, there := w.resolve(s.name, s.follow)
-	of := ""
+	at, inside, there := w.resolve(q.name, q.follow)
+	lacks := "" // the file or folder of Missing for which at is of interest
 	switch {
 	case !inside:
-	case s.listed && (w.partial[at] || w.absent[at]):
-		of = at
+	case q.listed && (w.partial[at] || w.absent[at]):
+		lacks = at
 	case w.empty[at]:
-		if !s.reads {
+		if !q.reads {
 			return // It may be read later.
 		}
-		of = at
+		lacks = at
 	default:
-		of = w.lacking(at)
+		lacks = w.lacking(at)
 	}
-	if of == "" {
-		if there && !strings.HasPrefix(s.name, "/proc/") { // What is not there may become a link, and processes go elsewhere.
-			if len(w.known) >= mostKnown {
-				clear(w.known)
-			}
-			w.known[key] = true
+	if lacks == "" {
+		// A path without a file may become a link, and those of processes lead elsewhere with them.
+		if there && !strings.HasPrefix(q.name, "/proc/") {
+			w.known.add(key)
 		}
 		return
 	}
-	if there && !s.listed && w.made(at) {
+	if there && !q.listed && w.made(at) {
 		return
 	}
-	noted := at
-	if len(w.found) >= most {
-		noted = of
+	if _, is := w.found[at]; !is && w.foundSize+len(at) > mostFound {
+		at = lacks // There are no more of these than Missing has.
 	}
-	if _, is := w.found[noted]; is || ioctl(descriptor, notifyIDValid, unsafe.Pointer(&n.id)) != 0 {
+	if _, is := w.found[at]; is || ioctl(descriptor, notifyIDValid, unsafe.Pointer(&n.id)) != 0 {
 		return
 	}
 	program := w.programOf(int(n.process))
 	switch {
 	case program == "rm":
-		return // What it looks for goes.
-	case s.listed && w.shown[of] && (strings.HasPrefix(program, "python") || program == "make"):
+		return // It deletes what it looks for.
+	case q.listed && w.shown[lacks] && (strings.HasPrefix(program, "python") || program == "make"):
 		return
-	case s.listed && w.believes && w.byTool(int(n.process)):
+	case q.listed && w.believes && w.byTool(int(n.process)):
 		return
 	}
-	w.found[noted] = Lookup{Path: noted, Listed: s.listed, Program: program}
+	w.foundSize += len(at)
+	w.found[at] = Lookup{Path: at, Listed: q.listed, Program: program}
 }
 
-// tools are programs that list folders of which what they do depends on a part: those of packages, and of members of a workspace.
-// Which part that is the adapters know.
+// tools are programs that list the folders of packages, and of members of a workspace, and depend on a part of what they find. The
+// adapters know on which.
 var tools = map[string]bool{
 	"go": true, "cargo": true, "uv": true,
 	"npm": true, "npm-cli.js": true, "npx": true, "npx-cli.js": true, "pnpm": true, "pnpm.cjs": true, "pnpm.mjs": true, "yarn": true, "yarn.js": true,
 }
 
-// commandOption is the option of a shell before the command that it is given.
-var commandOption = regexp.MustCompile(`^-[a-z]*c$`)
-
-// shells are programs that run a command which they are given (-c).
+// shells are programs that run the command that follows commandOption.
 var shells = map[string]bool{"sh": true, "bash": true, "dash": true}
 
-// byTool reports whether a process is one of the tools' own: no code of the folder has started it.
+var commandOption = regexp.MustCompile(`^-[a-z]*c$`)
+
+// byTool reports whether a process is a tool, and whatever started it is a tool or a shell with a command of its own. A program or a
+// script of the folder is neither.
 func (w *Watch) byTool(process int) bool {
 	own := os.Getpid()
 	for depth := 0; process > 1 && process != own; depth++ {
@@ -309,7 +319,7 @@ func (w *Watch) byTool(process int) bool {
 			line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process))
 			words := strings.Split(string(line), "\x00")
 			if depth == 0 || !shells[name] || err != nil || len(words) < 2 || !commandOption.MatchString(words[1]) {
-				return false // A script of the folder, maybe.
+				return false
 			}
 		}
 		var err error
@@ -320,7 +330,8 @@ func (w *Watch) byTool(process int) bool {
 	return true
 }
 
-// programOf returns the name of the program, or of what Node runs, of a process; "" if it is one of the folder's own, or not known.
+// programOf returns the name of the program of a process, or of the script that Node runs; "" if the folder holds it, or it is not
+// known.
 func (w *Watch) programOf(process int) string {
 	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", process))
 	if err == nil && path.Base(program) == "node" {
@@ -331,7 +342,7 @@ func (w *Watch) programOf(process int) string {
 		if path.Base(program) == "node" && len(words) > 1 {
 			program = words[1]
 		}
-		program, _, _ = strings.Cut(program, " ") // npm gives its process another title.
+		program, _, _ = strings.Cut(program, " ") // npm sets the title of its process: "npm run test".
 	}
 	if err != nil || strings.HasPrefix(program, w.root+"/") {
 		return ""
@@ -339,7 +350,7 @@ func (w *Watch) programOf(process int) string {
 	return path.Base(program)
 }
 
-// parent returns the process that has started a process.
+// parent returns the id of the process that started another.
 func parent(process int) (int, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
 	if err != nil {
@@ -352,7 +363,7 @@ func parent(process int) (int, error) {
 	return above, err
 }
 
-// lacking returns what is absent of the parts of a path, "" if nothing is.
+// lacking returns the absent or hollow folder that a path lies below, or the path itself if that is absent; "" if it is neither.
 func (w *Watch) lacking(name string) string {
 	for end := 0; end < len(name); end++ {
 		next := strings.IndexByte(name[end:], '/')
@@ -369,8 +380,8 @@ func (w *Watch) lacking(name string) string {
 	return ""
 }
 
-// resolve returns where an absolute path leads, relative to the root, and whether something is there. A path of which a part is not
-// there leads nowhere else: it ends before the first ".." behind that part.
+// resolve follows the links of an absolute path. It returns the path relative to the root, whether it is in the root, and whether
+// something is there. Behind a part that is not there the path is cut before the first "..", as the kernel does not get that far.
 func (w *Watch) resolve(name string, follow bool) (at string, inside, there bool) {
 	rest, now, links := strings.Split(name, "/"), "/", 0
 	there = true
@@ -393,14 +404,14 @@ func (w *Watch) resolve(name string, follow bool) (at string, inside, there bool
 			continue
 		}
 		leads := ""
-		if !w.plain[next] {
+		if !w.plain.paths[next] {
 			var err error
 			if leads, err = os.Readlink(next); err != nil {
 				leads = ""
 				there = errors.Is(err, unix.EINVAL)
 			}
 			if there && leads == "" {
-				w.keepPlain(next)
+				w.plain.add(next)
 			}
 		}
 		if leads == "" || len(rest) == 0 && !follow {
@@ -422,15 +433,7 @@ func (w *Watch) resolve(name string, follow bool) (at string, inside, there bool
 	return at, inside, there
 }
 
-// keepPlain remembers what is there and no link.
-func (w *Watch) keepPlain(name string) {
-	if len(w.plain) >= mostKnown {
-		clear(w.plain)
-	}
-	w.plain[name] = true
-}
-
-// text returns a text of a process that ends with a zero byte.
+// text returns the string at an address of a process, up to its zero byte. It fails above 4096 bytes, as system calls do.
 func text(process int, address uintptr) (string, error) {
 	const page = 4096
 	var name []byte
