@@ -7,12 +7,15 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	"landfall.build/engine/evidence"
 	"landfall.build/engine/snapshotv1"
 	eventsv1 "landfall.build/events/v1"
 )
 
-// Bounds on what is kept of one queue: targets with a flake, and versions that failed and have not passed.
+// Bounds on what is kept of one queue: targets with a flake, and versions that failed and have not passed or whose failures were
+// taken back.
 const (
 	MaxTargets = 10_000
 	maxOpen    = 10_000
@@ -40,14 +43,23 @@ func (t Target) Rate() float64 { return float64(t.Flakes) / float64(max(1, t.Ver
 // Stats are the flakes of one queue, a fold of its finished steps. The zero value is not usable; see New.
 type Stats struct {
 	targets map[string]*Target
-	// open has the time lost by versions that failed and have not passed; order has them oldest first.
-	open  map[evidence.Version]int64
+	// open has the versions that failed and have not passed, or whose failures were taken back; order has them oldest first.
+	open  map[evidence.Version]open
 	order []evidence.Version
+}
+
+// open is what is known of a version that has not passed.
+type open struct {
+	// failed is set if a failure counts, lostUS is the time that such took.
+	failed bool
+	lostUS int64
+	// takenBack is the number of the last attempt whose failure does not count.
+	takenBack uint32
 }
 
 // New returns the state of a queue without flakes.
 func New() *Stats {
-	return &Stats{targets: map[string]*Target{}, open: map[evidence.Version]int64{}}
+	return &Stats{targets: map[string]*Target{}, open: map[evidence.Version]open{}}
 }
 
 // Apply folds a finished step that counts, each attempt once, and returns the target if it is a flake, else nil.
@@ -56,28 +68,22 @@ func (s *Stats) Apply(f *eventsv1.StepFinished) *Target {
 	took := max(0, f.FinishedUs-f.StartedUs)
 	switch f.Outcome {
 	case eventsv1.StepOutcome_STEP_OUTCOME_FAILED:
-		if _, had := s.open[v]; !had {
-			s.order = append(s.order, v)
-		}
-		s.open[v] += took
-		if len(s.order) > maxOpen {
-			delete(s.open, s.order[0])
-			s.order = slices.Delete(s.order, 0, 1)
+		if o := s.open[v]; f.Attempt > o.takenBack {
+			o.failed, o.lostUS = true, o.lostUS+took
+			s.keep(v, o)
 		}
 		return nil
 	case eventsv1.StepOutcome_STEP_OUTCOME_PASSED:
 	default:
 		return nil
 	}
-	lost, flake := s.open[v]
+	lost, flake := s.open[v].lostUS, s.open[v].failed
 	t := s.targets[f.Target]
 	if t == nil && flake && len(s.targets) < MaxTargets {
 		t = &Target{Name: f.Target}
 		s.targets[f.Target] = t
 	}
-	if flake {
-		s.forget(v)
-	}
+	s.forget(v)
 	if t == nil {
 		return nil
 	}
@@ -93,7 +99,38 @@ func (s *Stats) Apply(f *eventsv1.StepFinished) *Target {
 	return t
 }
 
+// TakeBack folds a record of landfall.changes by which failures do not count any more since they had a cause outside of the trees: a
+// ChangeRetried (M23a), and a refusal that has the mainline run once more (M23c). A pass after them is no flake. What a change was
+// rejected for, and passes when it is submitted again, is one.
+func (s *Stats) TakeBack(m proto.Message) {
+	var failed []*eventsv1.Proof
+	switch f := m.(type) {
+	case *eventsv1.ChangeRetried:
+		failed = f.GetFailed()
+	case *eventsv1.Refused:
+		failed = f.GetBaseOutdated()
+	}
+	for _, p := range failed {
+		v := evidence.VersionOf(p)
+		s.keep(v, open{takenBack: max(s.open[v].takenBack, p.GetAttempt())})
+	}
+}
+
+func (s *Stats) keep(v evidence.Version, o open) {
+	if _, had := s.open[v]; !had {
+		s.order = append(s.order, v)
+	}
+	s.open[v] = o
+	if len(s.order) > maxOpen {
+		delete(s.open, s.order[0])
+		s.order = slices.Delete(s.order, 0, 1)
+	}
+}
+
 func (s *Stats) forget(v evidence.Version) {
+	if _, had := s.open[v]; !had {
+		return
+	}
 	delete(s.open, v)
 	if i := slices.Index(s.order, v); i >= 0 {
 		s.order = slices.Delete(s.order, i, i+1)
@@ -155,7 +192,8 @@ func (s *Stats) Snapshot() *snapshotv1.Flakes {
 		})
 	}
 	for _, v := range s.order {
-		m.Open = append(m.Open, &snapshotv1.FlakyVersion{Target: v.Target, Hash: v.Hash, LostUs: s.open[v]})
+		o := s.open[v]
+		m.Open = append(m.Open, &snapshotv1.FlakyVersion{Target: v.Target, Hash: v.Hash, LostUs: o.lostUS, TakenBack: o.takenBack, Failed: o.failed})
 	}
 	return m
 }
@@ -170,7 +208,8 @@ func Restore(m *snapshotv1.Flakes) *Stats {
 	}
 	for _, of := range m.GetOpen() {
 		v := evidence.Version{Target: of.Target, Hash: of.Hash}
-		s.open[v], s.order = of.LostUs, append(s.order, v)
+		s.open[v] = open{failed: of.Failed || of.TakenBack == 0, lostUS: of.LostUs, takenBack: of.TakenBack}
+		s.order = append(s.order, v)
 	}
 	return s
 }

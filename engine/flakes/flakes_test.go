@@ -19,7 +19,7 @@ const (
 )
 
 func step(target, hash string, outcome eventsv1.StepOutcome) *eventsv1.StepFinished {
-	return &eventsv1.StepFinished{Target: target, Hash: hash, Outcome: outcome, StartedUs: 10, FinishedUs: 30, Build: "b"}
+	return &eventsv1.StepFinished{Target: target, Hash: hash, Outcome: outcome, Attempt: 1, StartedUs: 10, FinishedUs: 30, Build: "b"}
 }
 
 func TestAVersionThatFailsAndThenPassesIsAFlake(t *testing.T) {
@@ -50,6 +50,43 @@ func TestAVersionThatFailsAndThenPassesIsAFlake(t *testing.T) {
 	}
 }
 
+func TestWhatWasTakenBackIsNoFlake(t *testing.T) {
+	at := func(outcome eventsv1.StepOutcome, attempt uint32) *eventsv1.StepFinished {
+		f := step("//t", "1", outcome)
+		f.Attempt = attempt
+		return f
+	}
+	upTo := []*eventsv1.Proof{{Version: &eventsv1.TargetVersion{Target: "//t", Hash: "1"}, Attempt: 2}}
+	retried, refused := &eventsv1.ChangeRetried{Failed: upTo}, &eventsv1.Refused{BaseOutdated: upTo}
+	rejected := &eventsv1.ChangeRejected{Reason: &eventsv1.Reason{Failed: upTo}}
+	for _, c := range []struct {
+		what  string
+		facts []proto.Message
+		lost  int64 // 0: no flake
+	}{
+		{"retried", []proto.Message{at(failed, 1), at(failed, 2), retried, at(passed, 3)}, 0},
+		{"retried, and read before the failure", []proto.Message{retried, at(failed, 1), at(failed, 2), at(passed, 3)}, 0},
+		{"failed on the mainline at that time", []proto.Message{at(failed, 2), refused, at(passed, 3)}, 0},
+		{"failed again after the retry", []proto.Message{at(failed, 2), retried, at(failed, 3), at(passed, 4)}, 20},
+		{"rejected and submitted again", []proto.Message{at(failed, 1), at(failed, 2), rejected, at(passed, 3)}, 40},
+	} {
+		s := flakes.New()
+		s.Apply(step("//t", "0", failed))
+		s.Apply(step("//t", "0", passed))
+		before := s.Of("//t")
+		for _, m := range c.facts {
+			s.TakeBack(m)
+			if f, is := m.(*eventsv1.StepFinished); is {
+				s.Apply(f)
+			}
+		}
+		got := s.Of("//t")
+		if lost := got.LostUS - before.LostUS; lost != c.lost || (got.Flakes > before.Flakes) != (c.lost > 0) {
+			t.Errorf("%s: %d flakes, %d µs lost; want %d lost", c.what, got.Flakes-before.Flakes, lost, c.lost)
+		}
+	}
+}
+
 func TestATargetThatWasMendedLosesItsRate(t *testing.T) {
 	s := flakes.New()
 	for i := range 20 {
@@ -73,7 +110,13 @@ func TestASnapshotHoldsAllFlakes(t *testing.T) {
 		s := flakes.New()
 		for range 200 {
 			f := step(fmt.Sprint("//t", random.IntN(8)), fmt.Sprint(random.IntN(4)), eventsv1.StepOutcome(1+random.IntN(4)))
+			f.Attempt = 1 + random.Uint32N(3)
 			s.Apply(f)
+			if random.IntN(10) == 0 {
+				s.TakeBack(&eventsv1.ChangeRetried{Failed: []*eventsv1.Proof{{
+					Version: &eventsv1.TargetVersion{Target: f.Target, Hash: f.Hash}, Attempt: f.Attempt,
+				}}})
+			}
 		}
 		bytes, err := proto.Marshal(s.Snapshot())
 		if err != nil {

@@ -26,7 +26,7 @@ type Flakes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Sorted by target.
 	Targets []*FlakyTarget `protobuf:"bytes,1,rep,name=targets,proto3" json:"targets,omitempty"`
-	// Versions that failed and have not passed, oldest first.
+	// Versions that failed and have not passed, or whose failures were taken back, oldest first.
 	Open          []*FlakyVersion `protobuf:"bytes,2,rep,name=open,proto3" json:"open,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -161,12 +161,16 @@ func (x *FlakyTarget) GetLastBuild() string {
 	return ""
 }
 
-// FlakyVersion is a version that failed and has not passed.
+// FlakyVersion is a version that failed and has not passed, or whose failures were taken back.
 type FlakyVersion struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	Hash          string                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
-	LostUs        int64                  `protobuf:"varint,3,opt,name=lost_us,json=lostUs,proto3" json:"lost_us,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Target string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	Hash   string                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
+	LostUs int64                  `protobuf:"varint,3,opt,name=lost_us,json=lostUs,proto3" json:"lost_us,omitempty"`
+	// The last attempt whose failure was taken back, 0 for none.
+	TakenBack uint32 `protobuf:"varint,4,opt,name=taken_back,json=takenBack,proto3" json:"taken_back,omitempty"`
+	// Set if the version has failed since. If nothing was taken back, it has.
+	Failed        bool `protobuf:"varint,5,opt,name=failed,proto3" json:"failed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -222,6 +226,20 @@ func (x *FlakyVersion) GetLostUs() int64 {
 	return 0
 }
 
+func (x *FlakyVersion) GetTakenBack() uint32 {
+	if x != nil {
+		return x.TakenBack
+	}
+	return 0
+}
+
+func (x *FlakyVersion) GetFailed() bool {
+	if x != nil {
+		return x.Failed
+	}
+	return false
+}
+
 var File_snapshots_v1_flakes_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_flakes_proto_rawDesc = "" +
@@ -237,11 +255,14 @@ const file_snapshots_v1_flakes_proto_rawDesc = "" +
 	"\alost_us\x18\x04 \x01(\x03R\x06lostUs\x12\x17\n" +
 	"\alast_us\x18\x05 \x01(\x03R\x06lastUs\x12\x1d\n" +
 	"\n" +
-	"last_build\x18\x06 \x01(\tR\tlastBuild\"S\n" +
+	"last_build\x18\x06 \x01(\tR\tlastBuild\"\x8a\x01\n" +
 	"\fFlakyVersion\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x17\n" +
-	"\alost_us\x18\x03 \x01(\x03R\x06lostUsB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
+	"\alost_us\x18\x03 \x01(\x03R\x06lostUs\x12\x1d\n" +
+	"\n" +
+	"taken_back\x18\x04 \x01(\rR\ttakenBack\x12\x16\n" +
+	"\x06failed\x18\x05 \x01(\bR\x06failedB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
 
 var (
 	file_snapshots_v1_flakes_proto_rawDescOnce sync.Once

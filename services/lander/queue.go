@@ -184,6 +184,7 @@ func (q *queue) foldApplied(m proto.Message, offset int64) {
 		q.countLanding()
 	}
 	q.ledger.TakeBack(m)
+	q.flakes.TakeBack(m)
 }
 
 // markAnswered notes that a decision has its answer.

@@ -125,6 +125,7 @@ func (q *Queue) foldLeft(consequence lineup.Consequence, e journal.Entry) {
 func (q *Queue) foldRefused(f *eventsv1.Refused, now time.Time) {
 	q.answer(f.Change, f.Decision)
 	q.steps.outdate(f.BaseOutdated)
+	q.flakes.TakeBack(f)
 	c := q.pendingAt(refOf(f.Change))
 	if c == nil {
 		return

@@ -201,6 +201,7 @@ func (q *Queue) foldRetried(f *eventsv1.ChangeRetried, now time.Time) {
 	}
 	list = sortedUnique(list)
 	q.steps.withdraw(f.Failed)
+	q.flakes.TakeBack(f)
 	q.steps.generation++
 	if f.Change.GetChange() == "" {
 		return
