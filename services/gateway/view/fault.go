@@ -89,7 +89,8 @@ func (q *Queue) fault(c *change) *Fault {
 // maxAlso is how many other targets that failed are named.
 const maxAlso = 8
 
-// redVersions returns the target versions that speak against a change, those with the fewest changes ahead first.
+// redVersions returns the target versions that speak against a change, those with the fewest changes ahead first, and of these what
+// the mainline does not fail in.
 func (q *Queue) redVersions(c *change) []version {
 	var out []version
 	add := func(proof []*eventsv1.Proof) {
@@ -113,8 +114,14 @@ func (q *Queue) redVersions(c *change) []version {
 			}
 		}
 	}
+	blocked := func(o *eventsv1.Outcome) int {
+		if o.State == eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED {
+			return 1
+		}
+		return 0
+	}
 	slices.SortStableFunc(red, func(a, b *eventsv1.Outcome) int {
-		return cmp.Or(cmp.Compare(membersIn(a), membersIn(b)), bytes.Compare(a.Members, b.Members))
+		return cmp.Or(cmp.Compare(membersIn(a), membersIn(b)), cmp.Compare(blocked(a), blocked(b)), bytes.Compare(a.Members, b.Members))
 	})
 	for _, o := range red {
 		out = append(out, version{o.Version.Target, o.Version.Hash})
@@ -494,6 +501,9 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 				text += " with its sources as the mainline has them"
 			}
 		}
+		if len(f.With) > 0 {
+			text += " on top of " + names(f.With)
+		}
 	case WhoseMainline:
 		red := q.redOnMainline(f.Target, a)
 		at, passedBefore := q.passedBefore(red)
@@ -523,7 +533,10 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 		case a.outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED:
 			text = f.Target + " " + outcomeText(a.outcome) + "; that blames nobody"
 		case len(f.With) > 0 && !slices.ContainsFunc(f.With, func(id string) bool { return q.lineup.RequirementState(id) != lineup.Landed }):
-			text = f.Target + " fails together with " + names(f.With) + ", which landed before it; it was not built without " + verb(len(f.With), "it", "them")
+			text = f.Target + " fails on top of " + names(f.With) + ", which landed before it; it was not built without " + verb(len(f.With), "it", "them")
+			if c.analysis.creates(f.Target) {
+				text = f.Target + " is new with your change, and" + strings.TrimPrefix(text, f.Target)
+			}
 		case len(f.With) > 0:
 			text = f.Target + " fails on top of " + names(f.With) + "; whether without is not known yet"
 		default:

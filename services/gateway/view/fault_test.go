@@ -172,6 +172,17 @@ func TestAFailureInWhatNeverRanOnTheMainlineBlamesNobodyYet(t *testing.T) {
 	b.expect("c", "//x", view.WhoseYours, nil, "your change breaks //x: x/a.go:12: want 3, got 4")
 }
 
+func TestAFailureOfTheChangesOwnComesBeforeTheMainlines(t *testing.T) {
+	b := newBlame(t, "c")
+	b.build("b0", "", "m", nil, []string{"//own", "//main"}, []eventsv1.StepOutcome{stepPassed, stepFailed})
+	b.build("b1", "c", "m", nil, []string{"//own", "//main"}, []eventsv1.StepOutcome{stepFailed, stepFailed})
+	class := func(target string, state eventsv1.OutcomeState) *eventsv1.Class {
+		return &eventsv1.Class{Targets: []*eventsv1.TargetVersion{{Target: target}}, Outcomes: []*eventsv1.Outcome{{State: state, Version: &eventsv1.TargetVersion{Target: target, Hash: apitest.VersionOf("b1", target)}}}}
+	}
+	b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Change: apitest.Ref("c"), Analyzed: true, Classes: []*eventsv1.Class{class("//main", blocked), class("//own", red)}}}})
+	b.expect("c", "//own", view.WhoseYours, nil, "your change breaks //own: own/a.go:12: want 3, got 4")
+}
+
 func TestAFailureThatTheMainlineHasIsNotTheChangesFault(t *testing.T) {
 	for _, inherited := range []bool{true, false} {
 		b := newBlame(t, "c")
@@ -294,8 +305,11 @@ func TestWhatLandedIsNamedOnlyIfItMayBeTheReason(t *testing.T) {
 		b.Reject(main, "c", "b2", "//x", 1)
 		t.Log(c.name)
 		whose, says := view.WhoseYours, "your change breaks //x: "
+		if len(c.with) > 0 {
+			says = "your change breaks //x on top of k: "
+		}
 		if c.ofEverything && len(c.with) > 0 { // nothing shows that the mainline has //x
-			whose, says = view.WhoseUnknown, "//x fails together with k, which landed before it; it was not built without it: "
+			whose, says = view.WhoseUnknown, "//x fails on top of k, which landed before it; it was not built without it: "
 		}
 		b.expect("c", "//x", whose, c.with, says+c.line)
 	}
@@ -354,13 +368,13 @@ func TestWhatWasNeverBuiltWithoutAnotherChangeIsNotBlamedAlone(t *testing.T) {
 		sentence string
 	}{
 		{"assumed by the build", head, []string{"sem-a"}, head, needs, "//money", nil,
-			view.WhoseUnknown, []string{"sem-a"}, "//invoice fails together with sem-a, which landed before it; it was not built without it: "},
+			view.WhoseUnknown, []string{"sem-a"}, "//invoice fails on top of sem-a, which landed before it; it was not built without it: "},
 		{"landed before the build", head, nil, landed, needs, "//money", nil,
-			view.WhoseUnknown, []string{"sem-a"}, "//invoice fails together with sem-a, which landed before it; it was not built without it: "},
+			view.WhoseUnknown, []string{"sem-a"}, "//invoice fails on top of sem-a, which landed before it; it was not built without it: "},
 		{"based on a commit from before the queue", "unknown", nil, landed, needs, "//money", nil,
-			view.WhoseUnknown, []string{"sem-a"}, "//invoice fails together with sem-a, which landed before it; it was not built without it: "},
+			view.WhoseUnknown, []string{"sem-a"}, "//invoice fails on top of sem-a, which landed before it; it was not built without it: "},
 		{"altered as part of everything", head, nil, landed, needs, "//:repository", nil,
-			view.WhoseUnknown, []string{"sem-a"}, "//invoice fails together with sem-a, which landed before it; it was not built without it: "},
+			view.WhoseUnknown, []string{"sem-a"}, "//invoice fails on top of sem-a, which landed before it; it was not built without it: "},
 		{"based on the change that landed", landed, nil, landed, needs, "//money", nil,
 			view.WhoseYours, nil, "your change breaks //invoice: "},
 		{"the change that landed altered something else", head, []string{"sem-a"}, head, needs, "//other", nil,
@@ -374,7 +388,9 @@ func TestWhatWasNeverBuiltWithoutAnotherChangeIsNotBlamedAlone(t *testing.T) {
 			b.build("b1", "sem-b", head, nil, []string{"//invoice"}, []eventsv1.StepOutcome{stepPassed})
 		}, view.WhoseAhead, []string{"sem-a"}, "your change breaks //invoice only together with sem-a, which landed before it: "},
 		{"the mainline has the target, and it passes there", head, []string{"sem-a"}, head, needs, "//invoice", nil,
-			view.WhoseYours, []string{"sem-a"}, "your change breaks //invoice: "},
+			view.WhoseYours, []string{"sem-a"}, "your change breaks //invoice on top of sem-a: "},
+		{"it adds the target", head, []string{"sem-a"}, head, &eventsv1.Affected{Targets: needs.Targets, Created: []uint32{0}, Leaves: needs.Leaves, AddedEdges: needs.AddedEdges}, "//money", nil,
+			view.WhoseUnknown, []string{"sem-a"}, "//invoice is new with your change, and fails on top of sem-a, which landed before it; it was not built without it: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBlame(t, "sem-a")

@@ -36,17 +36,17 @@ func TestAChangeThatFailsOnlyWithWhatLandedBeforeItIsNotBlamedAlone(t *testing.T
 	land(t, c, "invoice", "invoice")
 	v := expect(t, c, "invoice", "rejected")
 	if f := v.Failure; f == nil || f.Whose != view.WhoseUnknown || !slices.Equal(f.With, []string{"rename"}) ||
-		f.Sentence != "//invoice fails together with rename, which landed before it; it was not built without it: a.txt:1: undefined: Percent" {
+		f.Sentence != "//invoice is new with your change, and fails on top of rename, which landed before it; it was not built without it: a.txt:1: undefined: Percent" {
 		t.Errorf("%s: %+v", v.Why, f)
 	}
 	land(t, c, "cart", "cart")
 	v = expect(t, c, "cart", "rejected")
 	if f := v.Failure; f == nil || f.Whose != view.WhoseYours || !slices.Equal(f.With, []string{"rename"}) ||
-		f.Sentence != "your change breaks //f1: a.txt:1: undefined: Percent" {
+		f.Sentence != "your change breaks //f1 on top of rename: a.txt:1: undefined: Percent" {
 		t.Errorf("%s: %+v", v.Why, f)
 	}
 	for change, want := range map[string]string{
-		"invoice": "invoice: //invoice fails together with rename, which landed before it;",
+		"invoice": "invoice: //invoice is new with your change, and fails on top of rename, which landed before it;",
 		"cart":    "  landed    since the commit that it is based on, and //f1 was not built without: rename\n",
 	} {
 		if text := prints(t, s.URL(), "explain", change); !strings.Contains(text, want) {
