@@ -67,7 +67,7 @@ func Topics() []Topic {
 		{TopicDecisions, []string{ServiceSelector}, []string{ServiceBuilder, ServiceLander, ServiceGateway, ServiceHistorian, ServiceTracer}, []string{ServiceSelector},
 			"schedules, aborts, landings, rejections, ejections"},
 		{TopicDeadLetters, []string{ServiceGateway, ServiceEnumerator, ServiceProfiler, ServiceBuilder},
-			[]string{ServiceGateway, ServiceProfiler, ServiceHistorian}, nil, "what could not be decoded or handled, with reason and position"},
+			[]string{ServiceGateway, ServiceEnumerator, ServiceProfiler, ServiceHistorian}, nil, "what could not be decoded or handled, with reason and position"},
 		// Two owners write the same records, so they count whoever wrote them; the claim tells an owner that it is replaced.
 		{TopicOutcomes, []string{ServiceOutcomes}, []string{"clients", ServiceWebhooks, ServiceHosts}, []string{ServiceOutcomes},
 			"what became of each change and request, JSON or Protobuf; no service decides by it"},

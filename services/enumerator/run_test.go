@@ -16,6 +16,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/memory"
+	"landfall.build/platform/journal/rights/rightstest"
 	"landfall.build/platform/runner"
 )
 
@@ -184,7 +185,9 @@ func TestThreeSourcesBecomeOneOrder(t *testing.T) {
 // TestAModelThatIsTooLargeIsADeadLetter, once, and holds nothing up.
 func TestAModelThatIsTooLargeIsADeadLetter(t *testing.T) {
 	log := memory.New(memory.Options{Partitions: 1})
-	l := take(t, options(log))
+	o := options(log)
+	o.Log = rightstest.As(t, log, events.ServiceEnumerator)
+	l := take(t, o)
 	promote(t, log, 10)
 	promote(t, log, events.MaxModelBytes)
 	promote(t, log, 20)
@@ -206,7 +209,7 @@ func TestAModelThatIsTooLargeIsADeadLetter(t *testing.T) {
 		t.Errorf("the dead letter is %v, and the model is at %d", d, large)
 	}
 	// It is behind the positions of what was written after it: the next owner does not report it again.
-	step(t, take(t, options(log)))
+	step(t, take(t, o))
 	if n := len(all(t, log, events.TopicDeadLetters)); n != 1 {
 		t.Errorf("%d dead letters with the next owner, want one", n)
 	}

@@ -40,6 +40,7 @@ func rules() map[string]rule {
 		"the model names every package":             modelNamesPackages,
 		"nothing is unsafe":                         safeFiles,
 		"services touch only topics of their own":   ownTopics,
+		"accounts may do what the code does":        accountsFit,
 		"every service has a README":                serviceReadmes,
 		"READMEs and the table of topics agree":     readmeTopics,
 		"documents name what exists":                livingLinks,

@@ -77,8 +77,8 @@ func Reads(account string, t events.Topic) bool {
 func Writes(account string, t events.Topic) bool {
 	switch account {
 	case Operator:
-		// `landfall models`, `landfall webhooks`, and `landfall token --direct`.
-		return t.Name == events.TopicModels || t.Name == events.TopicDeliveries || t.Name == events.TopicAccess
+		// `landfall models`, `landfall webhooks`, `landfall token --direct`, and `landfall dead-letters`, which asks again and says so.
+		return slices.Contains([]string{events.TopicModels, events.TopicDeliveries, events.TopicAccess, events.TopicLandRequests, events.TopicDeadLetters}, t.Name)
 	case Up:
 		return slices.ContainsFunc(Services(), func(s string) bool { return Writes(s, t) })
 	}

@@ -65,7 +65,7 @@ func TestACommandThatWritesTheLogHasTheOperatorsAccount(t *testing.T) {
 			topics = append(topics, topic.Name)
 		}
 	}
-	if got := strings.Join(topics, " "); got != "landfall.models landfall.deliveries landfall.access" {
+	if got := strings.Join(topics, " "); got != "landfall.land-requests landfall.models landfall.dead-letters landfall.deliveries landfall.access" {
 		t.Errorf("the account of commands writes %s", got)
 	}
 }

@@ -8,20 +8,26 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/prediction"
 	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/kafka/credentials"
 	"landfall.build/platform/journal/kafka/kafkatest"
 	"landfall.build/platform/journal/rights"
 	"landfall.build/tools/pipeline"
+	"landfall.build/tools/trained/trainedtest"
 )
 
 // secured is a deployment on a Kafka with TLS, accounts and ACLs.
@@ -31,8 +37,21 @@ type secured struct {
 	secrets string
 }
 
-// deploySecured gives each account a password, makes the ACLs by the command, and starts every service.
+// deploySecured starts every service under an account of its own.
 func deploySecured(t *testing.T) *secured {
+	t.Helper()
+	s := prepareSecured(t)
+	for _, name := range pipeline.Services() {
+		s.start(name)
+	}
+	for _, name := range pipeline.Services() {
+		s.awaitReady(name, true)
+	}
+	return s
+}
+
+// prepareSecured gives each account a password, and makes the ACLs by the command.
+func prepareSecured(t *testing.T) *secured {
 	t.Helper()
 	s := &secured{kafka: kafkatest.NewSecured(t), secrets: t.TempDir()}
 	for _, account := range rights.Accounts() {
@@ -54,12 +73,6 @@ func deploySecured(t *testing.T) *secured {
 	}
 	if out, code := s.command("access", "kafka", "--apply", "--config", admin); code != 0 {
 		t.Fatalf("the ACLs cannot be made: %s", out)
-	}
-	for _, name := range pipeline.Services() {
-		s.start(name)
-	}
-	for _, name := range pipeline.Services() {
-		s.awaitReady(name, true)
 	}
 	return s
 }
@@ -143,6 +156,74 @@ func TestEachServiceWorksUnderItsOwnAccount(t *testing.T) {
 	out, _ = d.command("doctor", "--config", d.config(), "--server", "http://"+d.gateway)
 	if !strings.Contains(out, "rights_missing") && !strings.Contains(out, "the ACLs do not allow it") {
 		t.Errorf("doctor does not find that a right is missing: %s", out)
+	}
+}
+
+// TestEachCommandThatWritesTheLogMayWithItsAccount runs every command of the table that writes the log itself, on a Kafka with ACLs.
+func TestEachCommandThatWritesTheLogMayWithItsAccount(t *testing.T) {
+	d := prepareSecured(t)
+	log, err := kafka.Open(t.Context(), kafka.Options{Brokers: d.kafka.Brokers, Log: slog.New(slog.DiscardHandler), Partitions: 1, Replication: 1,
+		Client: func() []kgo.Opt { return d.kafka.As("landfall-" + rights.Up) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	put := func(topic, source, id string, term int64, m proto.Message) int64 {
+		t.Helper()
+		offsets, err := log.Append(t.Context(), topic, 0, events.Envelope{ID: id, Source: source, Queue: "shop", Time: time.Now(), Term: term, Message: m, JSON: topic == events.TopicOutcomes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return offsets[0]
+	}
+	request := put(events.TopicLandRequests, "client", "r", -1, &eventsv1.LandRequest{Queue: "shop", Change: "first", RequestId: "r", Entries: []*eventsv1.Entry{{Ref: "first"}}})
+	put(events.TopicDeadLetters, events.ServiceGateway, "d", -1, &eventsv1.DeadLetter{Topic: events.TopicLandRequests, Offset: request, Service: events.ServiceGateway, Queue: "shop", Change: "first"})
+	put(events.TopicOutcomes, events.ServiceOutcomes, "shop/1", -1, &eventsv1.ChangeOutcome{Queue: "shop", Subject: "first", State: "held", Sequence: 1})
+	term := put(events.TopicDeliveries, events.ServiceWebhooks, "c", -1, &eventsv1.Claim{Service: events.ServiceWebhooks})
+	put(events.TopicDeliveries, events.ServiceWebhooks, "f", term, &eventsv1.WebhookFollowed{Endpoint: "bot"})
+	model, err := trainedtest.Model(1, 0.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(events.TopicModels, events.ServiceTrainer, "m", -1, &eventsv1.ModelTrained{Model: model, Who: "trainer", StampUs: 1})
+
+	config := []string{"--config", d.config()}
+	wrote := map[string]int64{}
+	for _, c := range []struct {
+		command, topic string
+		args           []string
+	}{
+		{"landfall dead-letters send", events.TopicLandRequests, []string{"land-requests/0/0"}},
+		{"landfall webhooks send", events.TopicDeliveries, []string{"shop/1", "--endpoint", "bot"}},
+		{"landfall models promote", events.TopicModels, []string{prediction.ShortVersion(model.Version)}},
+		{"landfall models rollback", events.TopicModels, []string{"success"}},
+		{"landfall token create", events.TopicAccess, []string{"bot", "--role", "viewer", "--queues", "shop", "--direct"}},
+	} {
+		before, err := log.End(t.Context(), c.topic, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, code := d.command(slices.Concat(strings.Fields(c.command)[1:], c.args, config)...)
+		after, err := log.End(t.Context(), c.topic, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrote[c.command] = after - before; code != 0 || after == before {
+			t.Errorf("%s: exit code %d, %d records in %s: %s", c.command, code, after-before, c.topic, out)
+		}
+	}
+	// These train models, which takes a ClickHouse.
+	for command, account := range map[string]string{"landfall train queue": rights.Operator, "landfall trainer": events.ServiceTrainer} {
+		for _, topic := range events.Topics() {
+			if wrote[command] = 1; topic.Name == events.TopicModels && !rights.Writes(account, topic) {
+				t.Errorf("%s writes %s, which the account %s may not", command, topic.Name, account)
+			}
+		}
+	}
+	for _, door := range access.Doors() {
+		if _, tried := wrote[door.Name]; door.Kind == access.LogCommand && !tried {
+			t.Errorf("nobody has tried %s", door.Name)
+		}
 	}
 }
 

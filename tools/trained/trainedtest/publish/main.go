@@ -13,12 +13,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"landfall.build/engine/prediction"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/learning/logistic"
 	"landfall.build/platform/registry"
 	"landfall.build/tools/replay"
+	"landfall.build/tools/trained/trainedtest"
 )
 
 func main() {
@@ -34,11 +33,11 @@ func run(ctx context.Context, data, queue string) error {
 		return err
 	}
 	defer done()
-	first, err := model(1, 0.52)
+	first, err := trainedtest.Model(1, 0.52)
 	if err != nil {
 		return err
 	}
-	second, err := model(2, 0.41)
+	second, err := trainedtest.Model(2, 0.41)
 	if err != nil {
 		return err
 	}
@@ -55,25 +54,4 @@ func run(ctx context.Context, data, queue string) error {
 		}
 	}
 	return nil
-}
-
-// model returns a model: changes with many targets rarely pass, from odd many on.
-func model(odd int, loss float64) (*eventsv1.Model, error) {
-	d := logistic.Data{Features: []string{"targets"}}
-	for i := range 40 {
-		d.Rows, d.Outcomes = append(d.Rows, []float64{float64(i % 4)}), append(d.Outcomes, i%4 < odd || i%7 == 0)
-	}
-	m, err := logistic.Fit(d, logistic.Config{})
-	if err != nil {
-		return nil, err
-	}
-	predictor, err := m.MarshalBinary()
-	if err != nil {
-		return nil, err
-	}
-	now := time.Now().UnixMicro()
-	return prediction.Seal(&eventsv1.Model{Kind: eventsv1.ModelKind_MODEL_KIND_SUCCESS, Features: d.Features, Predictor: predictor, Card: &eventsv1.ModelCard{
-		Algorithm: "logistic regression", TrainingRows: 1200, ChoosingRows: 480, NewestRows: 300, DataFromUs: now - 90*86_400_000_000, DataUntilUs: now - 86_400_000_000, TrainedUs: now, TrainedBy: "test",
-		Figures: []*eventsv1.ModelFigure{{Name: "log_loss", Of: "candidate", Value: loss}, {Name: "log_loss", Of: "rolling", Value: 0.61}, {Name: "auc", Of: "candidate", Value: 0.9}}, Verdict: "better by more than chance",
-	}}), nil
 }
