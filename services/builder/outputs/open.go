@@ -28,8 +28,8 @@ func Open(ctx context.Context, o configuration.SharedOutputs) (Remote, *Seal, er
 	if o.URL == "" {
 		return nil, nil, nil
 	}
-	key, err := secretplace.Read(ctx, o.Seal, mostSecret)
-	if key = bytes.TrimSpace(key); err == nil && len(key) < leastSeal {
+	key, err := readSecret(ctx, o.Seal)
+	if err == nil && len(key) < leastSeal {
 		err = fmt.Errorf("it has %d bytes, and %d are the least", len(key), leastSeal)
 	}
 	if err != nil {
@@ -45,14 +45,13 @@ func Open(ctx context.Context, o configuration.SharedOutputs) (Remote, *Seal, er
 func openRemote(ctx context.Context, o configuration.SharedOutputs) (Remote, error) {
 	var password, token []byte
 	var err error
-	protocol := o.Protocol()
 	if o.User != "" {
-		if password, err = readSecret(ctx, o.Password, protocol); err != nil {
+		if password, err = readSecret(ctx, o.Password); err != nil {
 			return nil, fmt.Errorf("the password: %w", err)
 		}
 	}
 	if o.Token.Given() {
-		if token, err = readSecret(ctx, o.Token, protocol); err != nil {
+		if token, err = readSecret(ctx, o.Token); err != nil {
 			return nil, fmt.Errorf("the token: %w", err)
 		}
 	}
@@ -60,7 +59,7 @@ func openRemote(ctx context.Context, o configuration.SharedOutputs) (Remote, err
 	if err != nil {
 		return nil, fmt.Errorf("the certificates of authorities: %w", err)
 	}
-	switch protocol {
+	switch o.Protocol() {
 	case configuration.OutputsByHTTP:
 		return NewHTTP(o.URL, o.User, string(password), security), nil
 	case configuration.OutputsByGRPC:
@@ -71,9 +70,9 @@ func openRemote(ctx context.Context, o configuration.SharedOutputs) (Remote, err
 	return nil, errors.New("its url is of no store")
 }
 
-// readSecret returns what a store asks for. A file of it may be read by its owner alone; of a cache by HTTP that was never asked.
-func readSecret(ctx context.Context, place configuration.SecretPlace, protocol string) ([]byte, error) {
-	if place.File != "" && protocol != configuration.OutputsByHTTP {
+// readSecret returns a secret. A file of it may be read by its owner alone.
+func readSecret(ctx context.Context, place configuration.SecretPlace) ([]byte, error) {
+	if place.File != "" {
 		info, err := os.Stat(place.File)
 		if err != nil {
 			return nil, err

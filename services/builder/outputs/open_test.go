@@ -74,13 +74,18 @@ func TestWhatAStoreIsAskedWithIsReadOrRefused(t *testing.T) {
 	}
 	for want, change := range map[string]func(o *configuration.SharedOutputs){
 		"the password: others can read " + open: func(o *configuration.SharedOutputs) { o.User, o.Password.File = "ada", open },
-		"the token: others can read " + open:    func(o *configuration.SharedOutputs) { o.URL, o.Token.File = "grpcs://c.example.com", open },
-		"it has 7 bytes, and 16 are the least":  func(o *configuration.SharedOutputs) { t.Setenv("SEAL", "hunter2") },
-		"has no certificate":                    func(o *configuration.SharedOutputs) { o.CA = open },
-		"no such file":                          func(o *configuration.SharedOutputs) { o.CA = open + "x" },
+		"by HTTP, the password: others can read " + open: func(o *configuration.SharedOutputs) {
+			o.URL, o.User, o.Password.File = "https://c.example.com", "ada", open
+		},
+		"the key of builder.outputs.seal: others can read " + open: func(o *configuration.SharedOutputs) { o.Seal = configuration.SecretPlace{File: open} },
+		"the token: others can read " + open:                       func(o *configuration.SharedOutputs) { o.URL, o.Token.File = "grpcs://c.example.com", open },
+		"it has 7 bytes, and 16 are the least":                     func(o *configuration.SharedOutputs) { t.Setenv("SEAL", "hunter2") },
+		"has no certificate":                                       func(o *configuration.SharedOutputs) { o.CA = open },
+		"no such file":                                             func(o *configuration.SharedOutputs) { o.CA = open + "x" },
 	} {
 		o := shared(t, "s3://shop")
 		change(&o)
+		want = strings.TrimPrefix(want, "by HTTP, ")
 		if _, _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%v, want %s", err, want)
 		}
