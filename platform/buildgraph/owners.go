@@ -156,6 +156,19 @@ func ownFiles(graph *targets.Graph, target string) (folder string, files []strin
 	return folder, files[:min(len(files), mostFiles)]
 }
 
+// Folder returns the folder of a target, relative to the root and with slashes, "" for the root itself: that of its name, or the
+// deepest that has all files on which it depends directly.
+func Folder(graph *targets.Graph, target string) string {
+	if folder, named := folderOf(target); named {
+		return folder
+	}
+	files := graph.Files(target, false, mostNodes)
+	if len(files) == 0 {
+		return ""
+	}
+	return commonFolder(files)
+}
+
 // folderOf returns the folder that the name of a target has, as "//folder:name" and "cargo://folder [test]" do, "" being the
 // root; false if it has none, as Go's do not.
 func folderOf(target string) (folder string, named bool) {

@@ -2,12 +2,15 @@ package builder
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"landfall.build/engine/targets"
 	"landfall.build/platform/buildgraph"
+	"landfall.build/platform/buildgraph/glob"
 	"landfall.build/platform/buildgraph/manifest"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/sandbox/lookups"
@@ -22,6 +25,8 @@ type space struct {
 	missing lookups.Missing
 	// all are the paths of the tree's files, sorted.
 	all []string
+	// folder is the target's own.
+	folder string
 }
 
 // known returns those lookups that are of files or folders of the tree. Tools look for many that no tree has.
@@ -39,6 +44,11 @@ func (s space) has(name string) bool {
 			return true
 		}
 	}
+	return s.hasFolder(name)
+}
+
+// hasFolder reports whether the tree has a folder of a path.
+func (s space) hasFolder(name string) bool {
 	below, _ := slices.BinarySearch(s.all, name+"/")
 	return below < len(s.all) && strings.HasPrefix(s.all[below], name+"/")
 }
@@ -51,6 +61,7 @@ func checkOutFor(ctx context.Context, worktree *gitrepo.Worktree, tree string, p
 	}
 	err = worktree.CheckoutOnly(ctx, tree, func(entries []gitrepo.Entry) map[string]bool {
 		s = spaceOf(entries, closed, target)
+		s.folder = buildgraph.Folder(part.Graph, target)
 		return s.files
 	})
 	return s, err
@@ -62,8 +73,7 @@ func spaceOf(entries []gitrepo.Entry, closed *targets.Workspace, target string) 
 	for i, e := range entries {
 		s.all[i] = e.Path
 	}
-	// Targets of a landfall.yaml, //folder:name, run whatever somebody has written there.
-	written := strings.HasPrefix(target, "//")
+	written := isWritten(target)
 	shown := func(folder string) (names, alone bool) {
 		alone, names = closed.Shown[folder]
 		return names || written, alone
@@ -86,16 +96,23 @@ func judgeLookups(result *execution.Result) {
 	result.Reason = "All commands passed, but the step looked for files of the repository that its target does not depend on."
 }
 
-// lookedFor returns a line about lookups, "" if there are none.
-func lookedFor(found []lookups.Lookup, target string) string {
-	var names, folders []string
+// lookedFor returns a line about lookups of the steps of a target, "" if there are none.
+func (s space) lookedFor(found []lookups.Lookup, target string) string {
+	var names, folders, files []string
 	for _, l := range found {
-		if !l.Listed {
-			names = append(names, l.Path)
-		} else if l.Path == "." {
-			folders = append(folders, "the root folder")
-		} else {
+		if l.Path == "." {
+			folders, files = append(folders, "the root folder"), append(files, "**")
+			continue
+		}
+		if l.Listed {
 			folders = append(folders, l.Path)
+		} else {
+			names = append(names, l.Path)
+		}
+		if pattern := glob.Quote(l.Path); s.hasFolder(l.Path) {
+			files = append(files, pattern+"/**")
+		} else {
+			files = append(files, pattern)
 		}
 	}
 	var parts []string
@@ -108,8 +125,38 @@ func lookedFor(found []lookups.Lookup, target string) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s does not depend on it. Declare it, or open the workspace (steps.workspace).", strings.Join(parts, ". "), target)
+	return fmt.Sprintf("%s: %s does not depend on it. Declare it (%s), or open the workspace (steps.workspace).", strings.Join(parts, ". "), target, declaration(files, target, s.folder))
 }
+
+// declaration returns the settings by which a target in a folder depends on files.
+func declaration(files []string, target, folder string) string {
+	files = slices.Clone(files[:min(len(files), mostNamed)])
+	for i, f := range files {
+		if isWritten(target) { // patterns of a landfall.yaml begin in its folder
+			relative, err := filepath.Rel(filepath.FromSlash(folder), filepath.FromSlash(f))
+			if err != nil {
+				continue // never: both begin at the root
+			}
+			files[i] = filepath.ToSlash(relative)
+		}
+	}
+	if isWritten(target) {
+		return "sources: " + jsonOf(files)
+	}
+	if folder == "" {
+		return fmt.Sprintf("analysis.inputs: [{files: %s}]", jsonOf(files))
+	}
+	return fmt.Sprintf("analysis.inputs: [{folders: %s, files: %s}]", jsonOf([]string{glob.Quote(folder)}), jsonOf(files))
+}
+
+// jsonOf returns a list of strings as JSON, which is YAML too.
+func jsonOf(list []string) string {
+	text, _ := json.Marshal(list) // strings always can be
+	return string(text)
+}
+
+// isWritten reports whether a target is one of a landfall.yaml, //folder:name, which runs whatever somebody has written there.
+func isWritten(target string) bool { return strings.HasPrefix(target, "//") }
 
 // few returns the first of some names.
 func few(names []string) string {

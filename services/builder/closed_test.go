@@ -7,6 +7,7 @@ import (
 
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal/memory"
+	"landfall.build/platform/sandbox/lookups"
 	"landfall.build/services/builder/execution"
 )
 
@@ -42,19 +43,22 @@ func TestAStepFindsOnlyWhatItsTargetDependsOn(t *testing.T) {
 	s.decide(s.scheduled("b1", base, asked("//alone:t")...), s.scheduled("b2", base, asked("//folder:t")...),
 		s.scheduled("b3", base, asked("//:t")...), s.scheduled("b4", base, asked("//silent:t")...), s.scheduled("b5", base, asked("//inside:t")...), s.scheduled("b6", base, asked("//hidden:t")...), s.scheduled("b7", base, asked("//lists:t")...))
 	ends := s.ends(1, "//alone:t", "//folder:t", "//:t", "//silent:t", "//inside:t", "//hidden:t", "//lists:t")
-	lacks := "The repository has %, but the step does not: TARGET does not depend on it. Declare it, or open the workspace (steps.workspace)."
-	part := "The step lists % and finds only a part of what the repository has there: TARGET does not depend on it. Declare it, or open the workspace (steps.workspace)."
+	lacks := "The repository has %, but the step does not: TARGET does not depend on it. Declare it (sources: [\"../DECLARED\"]), or open the workspace (steps.workspace)."
+	part := "The step lists % and finds only a part of what the repository has there: TARGET does not depend on it. Declare it (sources: [\"../DECLARED\"]), or open the workspace (steps.workspace)."
 	for name, want := range map[string]string{"//alone:t": "README.md", "//folder:t": "docs/guides", "//:t": "", "//silent:t": "README.md", "//inside:t": "docs/guides/a.md",
 		"//hidden:t": ".github/ci.yml", "//lists:t": "the root folder"} {
 		f := ends[name][0]
 		if passed := f.Outcome == stepPassed; passed != (want == "") {
 			t.Errorf("%s: %v", name, f)
 		}
-		line := lacks
-		if name == "//lists:t" {
-			line = part
+		line, declared := lacks, want
+		switch name {
+		case "//folder:t":
+			declared = want + "/**"
+		case "//lists:t":
+			line, declared = part, "**"
 		}
-		if want != "" && !slices.Contains(f.Decisive, strings.NewReplacer("%", want, "TARGET", name).Replace(line)) {
+		if want != "" && !slices.Contains(f.Decisive, strings.NewReplacer("%", want, "TARGET", name, "DECLARED", declared).Replace(line)) {
 			t.Errorf("%s: decisive lines %q, want one about %s", name, f.Decisive, want)
 		}
 	}
@@ -72,6 +76,20 @@ func TestTargetsOfClosedWorkspacesFormNoGroup(t *testing.T) {
 	for name, list := range s.ends(1, "//:a", "//:b") {
 		if f := list[0]; f.Outcome != stepPassed || f.Group != "" {
 			t.Errorf("%s: %v", name, f)
+		}
+	}
+}
+
+func TestWhatAStepLookedForIsShownAsItIsDeclared(t *testing.T) {
+	found := []lookups.Lookup{{Path: "docs/[id].md"}, {Path: "data", Listed: true}, {Path: "a"}, {Path: "b"}}
+	for _, c := range []struct{ target, folder, want string }{
+		{"//x/y:t", "x/y", `sources: ["../../docs/[[]id].md","../../data/**","../../a"]`},
+		{"node://x [test]", "x", `analysis.inputs: [{folders: ["x"], files: ["docs/[[]id].md","data/**","a"]}]`},
+		{"python://", "", `analysis.inputs: [{files: ["docs/[[]id].md","data/**","a"]}]`},
+	} {
+		of := space{all: []string{"a", "b", "data/x", "docs/[id].md"}, folder: c.folder}
+		if line := of.lookedFor(found, c.target); !strings.Contains(line, "Declare it ("+c.want+"), or open") {
+			t.Errorf("%s reads %s, want %s", c.target, line, c.want)
 		}
 	}
 }

@@ -275,7 +275,7 @@ func (w *worker) decisiveLines(place *workplace, result execution.Result, log st
 		}
 	}
 	lines = decisive.Lines(output, tree, w.reportsOf(place, output, started)...)
-	for _, hint := range []string{place.unreachable(output), lookedFor(result.Lookups, place.step.Target.Name)} {
+	for _, hint := range []string{place.unreachable(output), place.space.lookedFor(result.Lookups, place.step.Target.Name)} {
 		if hint != "" {
 			lines = append([]string{hint}, lines...)
 		}

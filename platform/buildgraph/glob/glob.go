@@ -77,6 +77,11 @@ func Parse(text string) (Pattern, error) {
 	return p, nil
 }
 
+var quoted = strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]", `\`, `[\\]`)
+
+// Quote returns the pattern that matches a path alone.
+func Quote(path string) string { return quoted.Replace(path) }
+
 // ParseAll parses several patterns.
 func ParseAll(texts []string) ([]Pattern, error) {
 	patterns := make([]Pattern, len(texts))

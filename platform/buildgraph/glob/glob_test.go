@@ -45,6 +45,21 @@ func TestPatternsMatchFilesAndFolders(t *testing.T) {
 	}
 }
 
+func TestAQuotedPathMatchesItselfAlone(t *testing.T) {
+	names := []string{"plain.txt", "[id].tsx", "a*b", "a?b", `a\b`, "axb", "[", "]", "i", "d/[id]/*"}
+	for _, name := range names {
+		p, err := Parse(Quote(name))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, other := range names {
+			if p.MatchesFile(other) != (other == name) {
+				t.Errorf("%s matches %s: %v", Quote(name), other, other != name)
+			}
+		}
+	}
+}
+
 func TestWhatIsNoPatternIsRefused(t *testing.T) {
 	for _, text := range []string{"", ".", "..", "../a", "/a", "a/", "a//b", "./a", "a/../b", "a/[", `a\`} {
 		if p, err := Parse(text); err == nil {
