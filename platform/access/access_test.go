@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"landfall.build/engine/quota"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/access"
 	"landfall.build/platform/configuration"
@@ -289,4 +290,72 @@ func BenchmarkCheckToken(b *testing.B) {
 	for b.Loop() {
 		tokens.Check(text, noon)
 	}
+}
+
+// FuzzAContributorCannotLeaveItsQuota: however it writes its address, its steps count for one author.
+func FuzzAContributorCannotLeaveItsQuota(f *testing.F) {
+	ada := access.Identified(issuer, "7", "Ada K. Sims", "ada.k.sims@example.com", nil)
+	for _, author := range []string{
+		"ada.k.sims@example.com", "Ada <ADA.K.SIMS@EXAMPLE.COM>", "Ada K. Sims <ada.k.sims@example.com>", "ada.k.\u017fims@example.com", "<ada.\u212a.sims@example.com>",
+		"x <bob@example.com> <ada.k.sims@example.com>", "<ada.k.sims@example.com> >", "Ada < ada.k.sims@example.com>", "",
+	} {
+		f.Add(author)
+	}
+	f.Fuzz(func(t *testing.T, author string) {
+		if ada.IsAuthor(author) && quota.AuthorOf(author) != quota.AuthorOf(ada.Author()) {
+			t.Errorf("%q is taken for hers, and counts for %q", author, quota.AuthorOf(author))
+		}
+	})
+}
+
+// FuzzTokens presents what looks like a token: only the one that was made is taken.
+func FuzzTokens(f *testing.F) {
+	var tokens access.Tokens
+	id, hash, good := access.NewToken()
+	m, err := access.Created(id, hash, "bot", access.Grant{Role: access.Viewer, Queues: []string{"shop"}}, time.Time{}, time.Unix(1, 0), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	tokens.Apply(m)
+	f.Add(good)
+	f.Add(good + " ")
+	f.Add(access.TokenPrefix + id + "_")
+	f.Add(access.TokenPrefix + "_" + good)
+	f.Fuzz(func(t *testing.T, presented string) {
+		token, err := tokens.Check(presented, time.Unix(2, 0))
+		if (err == nil) != (presented == good) || err == nil && token.ID != id {
+			t.Errorf("%q: %+v, %v", presented, token, err)
+		}
+	})
+}
+
+// FuzzClaims asks a rule about any claims: it gives its role only to whom it is for, and its words about the others are of one line.
+func FuzzClaims(f *testing.F) {
+	r := rules(f, `access:
+  mode: required
+  issuers: {company: {url: 'https://login.example.com', audiences: [x]}}
+  rules:
+  - {role: operator, queues: [shop], issuer: company, any: [{all: {groups: 'deploy', realm.roles: 'l*r'}}]}
+`)
+	f.Add("7", `{"groups":["deploy"],"realm":{"roles":["lander"]}}`)
+	f.Add("7", `{"groups":"deploy","realm.roles":"lr"}`)
+	f.Add("7", `{"groups":{"deploy":true},"realm":{"roles":{"lander":1}},"realm.roles":null}`)
+	f.Fuzz(func(t *testing.T, subject, text string) {
+		var claims map[string]any
+		if json.Unmarshal([]byte(text), &claims) != nil {
+			return
+		}
+		c := access.Identified(issuer, subject, "", "", claims)
+		if role := r.RoleIn(c, "shop"); role != access.NoRole && !(strings.Contains(text, "deploy") || strings.Contains(text, "\\")) {
+			t.Errorf("%q has the role %s", text, role)
+		}
+		if r.RoleIn(c, "tools") != access.NoRole || r.RoleIn(access.Identified("https://other.example.com", subject, "", "", claims), "shop") != access.NoRole {
+			t.Errorf("%q has a role in another queue, or from another issuer", text)
+		}
+		for _, line := range r.Explain(c, "shop") {
+			if line.Applies != (r.RoleIn(c, "shop") == line.Role) || strings.Contains(line.Why, "\n") {
+				t.Errorf("%q: %+v", text, line)
+			}
+		}
+	})
 }

@@ -83,7 +83,13 @@ func (c Caller) owns(of Owner) bool {
 	case of.Issuer != "" && of.Subject != "" && of.Issuer == c.Issuer && of.Subject == c.Subject:
 		return true
 	}
-	return c.Email != "" && strings.EqualFold(addressOf(of.Author), c.Email)
+	return c.hasAddress(of.Author)
+}
+
+// hasAddress reports whether an author has the caller's address, in upper or lower case. Letters are folded as those of a quota are
+// (quota.AuthorOf): what is taken for the caller's counts for it.
+func (c Caller) hasAddress(author string) bool {
+	return c.Email != "" && strings.ToLower(addressOf(author)) == strings.ToLower(c.Email)
 }
 
 // addressOf returns the address of "Name <address>", else the text.
@@ -124,7 +130,7 @@ func (c Caller) Author() string {
 
 // IsAuthor reports whether an author that a request names is the caller.
 func (c Caller) IsAuthor(author string) bool {
-	return c.Email != "" && strings.EqualFold(addressOf(author), c.Email) || author == c.Author()
+	return c.hasAddress(author) || author == c.Author()
 }
 
 // MayRevise reports whether who asks for a change may give it another revision: a contributor only its own. actor is nil for a request of
@@ -140,6 +146,13 @@ func MayRevise(actor *eventsv1.Actor, author string, of Owner) bool {
 		c.Email = at
 	}
 	return c.owns(of)
+}
+
+// MayHurry reports whether who asks for a change may give it a benefit. One above 1 takes the role that Urgent does.
+func MayHurry(actor *eventsv1.Actor, benefit float64) bool {
+	role, _ := ParseRole(actor.GetRole())
+	n, _ := needOf(Urgent)
+	return benefit <= 1 || role >= n.role
 }
 
 // Actor returns the caller as records hold it, with the role by which it was allowed; nil for nobody.

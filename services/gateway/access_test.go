@@ -245,6 +245,41 @@ func TestAContributorRevisesOnlyItsOwnWhoeverAsksFirst(t *testing.T) {
 	}
 }
 
+// TestAProgramOnKafkaGivesNoMoreThanALander: where people have to prove who they are, a benefit above 1 takes an operator on every way in.
+func TestAProgramOnKafkaGivesNoMoreThanALander(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		change  func(*configuration.Configuration)
+		benefit float64
+		want    string
+	}{
+		{"open", func(*configuration.Configuration) {}, 5, ""}, {"ordinary", required, 1, ""}, {"less", required, 0.5, ""}, {"urgent", required, 5, "forbidden"},
+	} {
+		log, repo := newLog(1), newRepository(t)
+		one := startGatewayWith(t, log, repo, "one", c.change)
+		repo.branch("a")
+		if _, err := log.Append(t.Context(), events.TopicLandRequests, 0, events.Envelope{ID: "x", Source: "review", Queue: testQueue, Term: -1, Time: time.Now(),
+			Message: &eventsv1.LandRequest{Queue: testQueue, RequestId: "r", Change: "a", Entries: []*eventsv1.Entry{{Ref: "a"}}, Benefit: c.benefit}}); err != nil {
+			t.Fatal(err)
+		}
+		got := "none"
+		one.eventually(c.name+" is answered", func() bool {
+			for m := range everything(t, log) {
+				switch m := m.(type) {
+				case *eventsv1.RequestRefused:
+					got = m.Code
+				case *eventsv1.ChangeAdmitted:
+					got = ""
+				}
+			}
+			return got != "none"
+		})
+		if got != c.want {
+			t.Errorf("%s: a benefit of %v is answered %q, want %q", c.name, c.benefit, got, c.want)
+		}
+	}
+}
+
 // TestACancellationNamesWhoHasProvenIt in the log and in the story of the change.
 func TestACancellationNamesWhoHasProvenIt(t *testing.T) {
 	log, repo := newLog(1), newRepository(t)

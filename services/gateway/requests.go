@@ -58,8 +58,8 @@ func (g *Gateway) takeRequests(ctx context.Context, partition int32) error {
 		}
 		a := g.requestOf(e, land)
 		a.problem = admission.Complete(land, q.limits())
-		if a.problem == nil && land.Actor.GetIssuer() == access.IssuerLog && g.Config.Access.Requests == configuration.RequestsRefuse {
-			a.problem = &admission.Refusal{Code: admission.Forbidden, Message: "Land requests by Kafka are refused here (access.requests); ask by the gateway's API."}
+		if a.problem == nil && land.Actor.GetIssuer() == access.IssuerLog {
+			a.problem = g.refusalOf(land)
 		}
 		select {
 		case q.room <- struct{}{}:
@@ -68,6 +68,17 @@ func (g *Gateway) takeRequests(ctx context.Context, partition int32) error {
 		}
 		q.inbox.put(a)
 	}
+}
+
+// refusalOf returns why a program on Kafka may not ask for what it does, nil if it may. The API has asked already what its callers may.
+func (g *Gateway) refusalOf(land *eventsv1.LandRequest) *admission.Refusal {
+	switch {
+	case g.Config.Access.Requests == configuration.RequestsRefuse:
+		return &admission.Refusal{Code: admission.Forbidden, Message: "Land requests by Kafka are refused here (access.requests); ask by the gateway's API."}
+	case g.Config.Access.Mode == configuration.AccessRequired && !access.MayHurry(land.Actor, land.Benefit):
+		return &admission.Refusal{Code: admission.Forbidden, Message: "A benefit above 1 needs the role operator; a program on Kafka has the role lander. Ask by the gateway's API."}
+	}
+	return nil
 }
 
 func (g *Gateway) requestOf(e journal.Entry, land *eventsv1.LandRequest) *asked {

@@ -247,6 +247,40 @@ func TestEveryRouteLetsThroughWhomTheTableAllowsAndNobodyElse(t *testing.T) {
 	t.Logf("%d requests to %d routes", tried, len(routes))
 }
 
+// TestBenefitAndAuthorAreBoundByTheRole: only an operator gives a benefit above 1, and only a lander names another author, whose quotas the
+// change then has.
+func TestBenefitAndAuthorAreBoundByTheRole(t *testing.T) {
+	g := serveGuarded(t)
+	for _, role := range access.Roles() {
+		header := http.Header{"X-Test-Session": {"ada " + role.String()}}
+		for _, c := range []struct {
+			what, body, least string
+		}{
+			{"benefit", `"benefit":5`, "operator"}, {"ordinary", `"benefit":1`, "contributor"}, {"author", `"author":"Bob <bob@example.com>"`, "contributor"},
+		} {
+			change := fmt.Sprintf("%s-%s", role, c.what)
+			want := 403
+			if least, _ := access.ParseRole(c.least); role >= least {
+				want = 201
+			}
+			status, _ := g.codeOf("POST", "/v1/queues/main/changes", fmt.Sprintf(`{"change":%q,"entries":[{"ref":%q}],%s}`, change, change, c.body), header)
+			if status != want {
+				t.Errorf("%s with %s: %d, want %d", role, c.body, status, want)
+			}
+			var admitted *eventsv1.Admission
+			for _, e := range g.Folded("main") {
+				if m, is := e.Message.(*eventsv1.ChangeAdmitted); is && m.Admission.Change == change {
+					admitted = m.Admission
+				}
+			}
+			author := map[bool]string{true: "Bob <bob@example.com>", false: "ada <ada@example.com>"}[role >= access.Lander && c.what == "author"]
+			if (admitted != nil) != (want == 201) || admitted != nil && admitted.Author != author {
+				t.Errorf("%s with %s is admitted as %v, want the author %s", role, c.body, admitted, author)
+			}
+		}
+	}
+}
+
 // TestWhoAmIAnswersAsTheRoutesDo: what it says of each verb is what a route of that verb does.
 func TestWhoAmIAnswersAsTheRoutesDo(t *testing.T) {
 	g := serveGuarded(t)
