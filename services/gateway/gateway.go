@@ -23,6 +23,7 @@ import (
 	"landfall.build/platform/snapshot"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/profilelog"
+	"landfall.build/services/gateway/refusals"
 	"landfall.build/services/gateway/signin"
 	"landfall.build/services/gateway/view"
 )
@@ -42,6 +43,8 @@ type Options struct {
 	Proxies []netip.Prefix
 	// SignIn signs people in and knows who sends a request; nil: there is no issuer.
 	SignIn *signin.Service
+	// Refusals gets who was refused what; nil: Logger does.
+	Refusals *refusals.Log
 	// Instance names this process among the gateways, for people.
 	Instance string
 	Logger   *slog.Logger
@@ -120,7 +123,7 @@ func New(o Options) (*Gateway, error) {
 	g.metrics = newMetrics(o.Meter, g)
 	g.access.init()
 	handler, err := api.NewHandler(api.Options{
-		Backend: g, LogStore: o.LogStore, LogID: o.Log.ID(), Hosts: o.Hosts, Proxies: o.Proxies, Log: o.Logger, Access: o.Config.Access, Tokens: g, DeadLetters: g, Models: g, SignIn: o.SignIn,
+		Backend: g, LogStore: o.LogStore, LogID: o.Log.ID(), Hosts: o.Hosts, Proxies: o.Proxies, Log: o.Logger, Access: o.Config.Access, Tokens: g, DeadLetters: g, Models: g, SignIn: o.SignIn, Refusals: o.Refusals,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)

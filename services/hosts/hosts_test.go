@@ -300,6 +300,24 @@ func (fake) Notice(h http.Header, body, secret []byte) (Notice, error) {
 	return Notice{Repository: "acme/shop", Number: 7, Event: "e", Delivery: h.Get("D")}, nil
 }
 
+// TestAFloodOfForgedWebhooksLeavesFewLines in the log, each short and of one line.
+func TestAFloodOfForgedWebhooksLeavesFewLines(t *testing.T) {
+	var text bytes.Buffer
+	r := &Receiver{Logger: slog.New(slog.NewTextHandler(&text, nil)), Repositories: map[string]Repository{"main": {Settings{Host: "forge"}, fake{}}},
+		Secrets: func(context.Context, string) ([]byte, error) { return []byte("secret"), nil }}
+	handler := r.Handler()
+	for range 5000 {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest("POST", "/v1/hosts/"+strings.Repeat("x", 10_000), strings.NewReader("{}")))
+		if w.Code != http.StatusNotFound {
+			t.Fatal(w.Code)
+		}
+	}
+	if lines := strings.Count(text.String(), "\n"); lines < 1 || lines > 500 || text.Len() > 500*lines {
+		t.Errorf("%d lines of %d bytes", lines, text.Len())
+	}
+}
+
 func TestWebhooksThatAreForgedReplayedOrOversizedAreRefused(t *testing.T) {
 	log := memory.New(memory.Options{ID: "log", Partitions: 1})
 	r := &Receiver{Log: log, Instance: "i", Logger: slog.New(slog.DiscardHandler), Repositories: map[string]Repository{"main": {setting, fake{}}}, Names: map[string]string{"main": "Acme/Shop"},

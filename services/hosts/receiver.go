@@ -18,9 +18,12 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"landfall.build/engine/lru"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
 	"landfall.build/platform/journal"
 )
 
@@ -29,6 +32,11 @@ const (
 	maxWebhook = 4 << 20
 	// maxDeliveries is how many deliveries are remembered, so that they are not taken again.
 	maxDeliveries = 100_000
+	// refusalsPerSecond is how many lines there are about refused webhooks, and refusalsAtOnce how many at once.
+	refusalsPerSecond = 5
+	refusalsAtOnce    = 100
+	// maxHostName bounds the name of a host in such a line.
+	maxHostName = 100
 	// receivePatience bounds how long the log may take to confirm a webhook.
 	receivePatience = 5 * time.Second
 	// receiverSource is the source of HostNoticed. These records have no term, so it is not the service's name.
@@ -50,6 +58,9 @@ type Receiver struct {
 	seen *lru.Cache[string, struct{}]
 	// arrivals has what last came of each host.
 	arrivals map[string]Arrivals
+	// lines bounds those about refused webhooks; leftOut have none.
+	lines   *rate.Limiter
+	leftOut int
 }
 
 // Arrivals says when webhooks of a host came last.
@@ -82,7 +93,7 @@ func NewServer(ctx context.Context, handler http.Handler, logger *slog.Logger) *
 func (r *Receiver) Handler() http.Handler {
 	r.seen = lru.New[string, struct{}](maxDeliveries)
 	mux := http.NewServeMux()
-	r.arrivals = map[string]Arrivals{}
+	r.arrivals, r.lines = map[string]Arrivals{}, rate.NewLimiter(refusalsPerSecond, refusalsAtOnce)
 	mux.HandleFunc("POST /v1/hosts/{host}", r.serve)
 	mux.HandleFunc("GET /v1/hosts/{host}", r.serveArrivals)
 	return mux
@@ -97,11 +108,23 @@ func (r *Receiver) serve(w http.ResponseWriter, in *http.Request) {
 		r.arrived(host, err)
 	}
 	if err != nil {
-		r.Logger.Warn("a webhook is refused", "host", host, "status", status, "error", err)
+		r.noteRefusal(host, status, err)
 		http.Error(w, err.Error(), status)
 		return
 	}
 	w.WriteHeader(status)
+}
+
+// noteRefusal writes a line, unless a flood has had too many: then the next one says how many are left out.
+func (r *Receiver) noteRefusal(host string, status int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.lines.Allow() {
+		r.leftOut++
+		return
+	}
+	r.Logger.Warn("a webhook is refused", "host", access.Clean(host, maxHostName), "status", status, "error", access.Clean(err.Error(), 300), "left_out", r.leftOut)
+	r.leftOut = 0
 }
 
 // arrived notes that a webhook of a known host came.

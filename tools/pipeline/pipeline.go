@@ -43,6 +43,7 @@ import (
 	"landfall.build/services/enumerator"
 	"landfall.build/services/gateway"
 	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/refusals"
 	"landfall.build/services/gateway/signin"
 	"landfall.build/services/historian"
 	"landfall.build/services/historian/warehouse"
@@ -368,11 +369,15 @@ func (p *Process) gateway(ctx context.Context) error {
 	if at, err := url.Parse(p.Configuration.Gateway.URL); err == nil && at.Hostname() != "" {
 		hosts = append(slices.Clone(hosts), at.Hostname())
 	}
+	refused, err := refusals.Open(filepath.Join(p.Configuration.Data, "refusals"), p.logger("gateway"))
+	if err != nil {
+		p.logger("gateway").Warn("who is refused what is in this log", "error", err)
+	}
 	g, err := gateway.New(gateway.Options{
 		Log: p.log(events.ServiceGateway), Config: p.Configuration, Mirrors: p.Mirror, LogStore: builder.LogDir(p.Configuration.Data),
 		Instance: p.Instance, Logger: p.Logger, Snapshots: p.snapshots(), Hosts: hosts, Proxies: p.Configuration.Gateway.ProxyNetworks(),
-		SignIn: signin.New(signin.Options{Issuers: issuers, Sessions: p.Configuration.Access.Sessions, URL: p.Configuration.Gateway.URL}),
-		Health: p.healthOf(events.ServiceGateway), Board: p.Board, Meter: p.meter(events.ServiceGateway),
+		SignIn:   signin.New(signin.Options{Issuers: issuers, Sessions: p.Configuration.Access.Sessions, URL: p.Configuration.Gateway.URL}),
+		Refusals: refused, Health: p.healthOf(events.ServiceGateway), Board: p.Board, Meter: p.meter(events.ServiceGateway),
 	})
 	if err != nil {
 		return err

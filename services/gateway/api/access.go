@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"landfall.build/platform/access"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/identity"
+	"landfall.build/services/gateway/refusals"
 	"landfall.build/services/gateway/view"
 )
 
@@ -130,7 +130,6 @@ func OwnerOf(a *eventsv1.Admission) access.Owner {
 func (h *handler) allowed(r *http.Request, v access.Verb, of access.Owner) error {
 	a := askerOf(r)
 	if d := h.rules.Decide(a.Caller, v, r.PathValue("queue"), of); !d.Allowed {
-		h.logRefusal(r, a.Caller, d.Reason)
 		return failureOf(d)
 	}
 	return nil
@@ -214,14 +213,11 @@ func failureOf(d access.Decision) *failure {
 }
 
 // refuseUnknown answers a request of somebody who has not proven who it is. An address that goes on is told to slow down, and leaves no
-// more lines in the log.
+// more lines in the log of refusals.
 func (h *handler) refuseUnknown(w http.ResponseWriter, r *http.Request, err error) {
 	if !h.strangers.allow(h.addressOf(r)) {
 		err = tooMany("There were too many requests without proof of who asks from this address.")
-	} else {
-		var f *failure
-		errors.As(err, &f)
-		h.logRefusal(r, access.Caller{}, f.message)
+		h.Refusals.LeaveOut()
 	}
 	if f := (*failure)(nil); errors.As(err, &f) && f.status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="landfall"`)
@@ -230,15 +226,31 @@ func (h *handler) refuseUnknown(w http.ResponseWriter, r *http.Request, err erro
 }
 
 func (h *handler) refuse(w http.ResponseWriter, r *http.Request, c access.Caller, d access.Decision) {
-	h.logRefusal(r, c, d.Reason)
-	h.writeFailure(w, r, failureOf(d))
+	h.writeFailure(w, r.WithContext(context.WithValue(r.Context(), askerKey{}, asker{c, d.Role})), failureOf(d))
 }
 
-// logRefusal writes who was refused what. It has nothing of what was presented as proof.
-func (h *handler) logRefusal(r *http.Request, c access.Caller, reason string) {
-	h.Log.Warn("request refused", "request", requestIDOf(r), "method", access.Clean(r.Method, 20), "path", access.Clean(r.URL.Path, 300), "address", h.addressOf(r),
-		slog.Group("who", "issuer", access.Clean(c.Issuer, access.MaxIssuerBytes), "subject", access.Clean(c.Subject, access.MaxSubjectBytes), "token", c.Token),
-		"reason", access.Clean(reason, 500))
+// Bounds of the lines that one caller, or one address without proof, has in the log of refusals.
+const (
+	refusalsPerSecond = 5
+	refusalsAtOnce    = 100
+)
+
+// noteRefusal writes who was refused what. It has nothing of what was presented as proof.
+func (h *handler) noteRefusal(r *http.Request, f *failure) {
+	c, address := askerOf(r).Caller, h.addressOf(r)
+	who := address
+	if !c.Anonymous() {
+		who = c.Issuer + " " + c.Subject
+	}
+	if !h.refused.allow(who) {
+		h.Refusals.LeaveOut()
+		return
+	}
+	h.Refusals.Write(refusals.Refusal{
+		Request: requestIDOf(r), Method: access.Clean(r.Method, 20), Path: access.Clean(r.URL.Path, 300), Address: address,
+		Issuer: access.Clean(c.Issuer, access.MaxIssuerBytes), Subject: access.Clean(c.Subject, access.MaxSubjectBytes), Token: c.Token,
+		Client: access.Clean(r.UserAgent(), access.MaxClientBytes), Code: f.code, Reason: access.Clean(f.message, 500),
+	}, time.Now())
 }
 
 // WhoAmI is GET /v1/whoami.
@@ -562,7 +574,11 @@ func (h *handler) revokeToken(r *http.Request, body RevokeBody) (Token, error) {
 	}
 	t, known := find()
 	// Whoever does not manage it does not learn that it exists.
-	if !known || h.manages(r, t.Queues) != nil {
+	refused := h.manages(r, t.Queues)
+	if f := (*failure)(nil); known && errors.As(refused, &f) {
+		h.noteRefusal(r, f)
+	}
+	if !known || refused != nil {
 		return Token{}, fail(http.StatusNotFound, codeNotFound, "There is no such token, or it is not yours to revoke.", "`landfall token list` lists them.")
 	}
 	if err := h.Tokens.Grant(r.Context(), &eventsv1.TokenRevoked{Token: id, Why: body.Why, StampUs: h.Clock().UnixMicro(), Actor: askerOf(r).actor()}); err != nil {

@@ -70,7 +70,7 @@ func (signedIn) Of(r *http.Request) (*identity.Identity, error) {
 	return &identity.Identity{Issuer: issuer, Subject: subject, Name: subject, Email: subject + "@example.com", Claims: map[string]any{"groups": []any{group}, "email_verified": true}}, nil
 }
 
-func serveGuarded(t testing.TB) *guarded {
+func serveGuarded(t testing.TB, change ...func(*api.Options)) *guarded {
 	t.Helper()
 	text := "version: 1\nrepositories: {a: {url: a}}\nqueues: {main: {repository: a}, tools: {repository: a, branch: tools}}\naccess:\n  mode: required\n  rate: 1000\n" +
 		"  issuers: {company: {url: '" + issuer + "', audiences: [x]}}\n  rules:\n"
@@ -82,9 +82,13 @@ func serveGuarded(t testing.TB) *guarded {
 		t.Fatal(err)
 	}
 	g := &guarded{server: &server{t: t, Backend: apitest.New("main", "tools"), store: t.TempDir()}, tokens: &apitest.Tokens{}, log: &lines{}}
-	handler, err := api.NewHandler(api.Options{
+	o := api.Options{
 		Backend: g.Backend, LogStore: g.store, Access: c.Access, Tokens: g.tokens, Identity: signedIn{}, Log: slog.New(slog.NewTextHandler(g.log, nil)),
-	})
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	handler, err := api.NewHandler(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -19,6 +22,7 @@ import (
 	"landfall.build/platform/access"
 	"landfall.build/platform/configuration"
 	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/refusals"
 )
 
 // raw sends bytes as they are, and returns the status and the rest of the first answer.
@@ -160,6 +164,61 @@ func TestNamesForgeNoLineOfTheLog(t *testing.T) {
 	}
 }
 
+// TestRefusalsAreInALogOfTheirOwn: who was refused what, where and when, with the id of the answer and without what was presented as proof.
+func TestRefusalsAreInALogOfTheirOwn(t *testing.T) {
+	folder := t.TempDir()
+	refused, err := refusals.Open(folder, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := serveGuarded(t, func(o *api.Options) { o.Refusals = refused })
+	_, wrong := g.tokens.Make("old", access.Grant{Role: access.Admin, Queues: []string{"*"}}, time.Now().Add(-time.Second))
+	other, _ := g.tokens.Make("of tools", access.Grant{Role: access.Viewer, Queues: []string{"tools"}}, time.Time{})
+	eve := func(role string, more ...string) http.Header {
+		h := http.Header{"X-Test-Session": {"eve " + role}, "User-Agent": {"browser"}}
+		if len(more) == 2 {
+			h.Set(more[0], more[1])
+		}
+		return h
+	}
+	type line struct {
+		Time, Request, Method, Path, Address, Code, Reason string
+		Who                                                struct{ Issuer, Subject, Client string }
+	}
+	for i, c := range []struct {
+		method, path, body string
+		header             http.Header
+		status             int
+		subject, code      string
+	}{
+		{"POST", "/v1/queues/main/pause", "{}", http.Header{"Authorization": {"Bearer " + wrong}}, 401, "", "unauthenticated"},
+		{"POST", "/v1/queues/main/pause", "{}", eve("viewer"), 403, "eve", "forbidden"},
+		{"POST", "/v1/queues/main/changes", `{"change":"c","entries":[{"ref":"c"}],"benefit":5}`, eve("lander"), 403, "eve", "forbidden"},
+		{"POST", "/v1/tokens", `{"name":"x","role":"viewer","queues":["tools"]}`, eve("admin"), 403, "eve", "forbidden"},
+		{"POST", "/v1/tokens/" + other + "/revoke", "{}", eve("admin"), 404, "eve", "forbidden"},
+		{"GET", "/v1/queues/main", "", eve("viewer", "Origin", "https://evil.example.com"), 403, "", "forbidden_origin"},
+	} {
+		if status, code := g.codeOf(c.method, c.path, c.body, c.header); status != c.status {
+			t.Fatalf("%s %s: %d %s, want %d", c.method, c.path, status, code, c.status)
+		}
+		text, err := os.ReadFile(filepath.Join(folder, refusals.FileName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		var l line
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &l); err != nil || len(lines) != i+1 {
+			t.Fatalf("%d lines, the last one is %s: %v", len(lines), lines[len(lines)-1], err)
+		}
+		if l.Method != c.method || l.Path != c.path || l.Who.Subject != c.subject || l.Code != c.code || l.Request == "" || l.Time == "" || !strings.HasPrefix(l.Address, "127.") || l.Reason == "" || strings.Contains(string(text), wrong[len(wrong)-20:]) {
+			t.Errorf("%s %s: %+v", c.method, c.path, l)
+		}
+	}
+	if g.log.String() != "" {
+		t.Errorf("the ordinary log has %s", g.log)
+	}
+}
+
 // TestAFloodOfWrongTokensHarmsNobodyElse: who comes with a good one is served meanwhile, and neither memory nor the log grows with the
 // flood. The addresses are many: one would soon be told to slow down.
 func TestAFloodOfWrongTokensHarmsNobodyElse(t *testing.T) {
@@ -220,6 +279,10 @@ func TestAFloodOfWrongTokensHarmsNobodyElse(t *testing.T) {
 	}
 	if lines := strings.Count(g.log.String(), "192.0.2.1"); lines > 1000 {
 		t.Errorf("an address has %d lines in the log", lines)
+	}
+	// 1000 at once, and a few for each second.
+	if lines := strings.Count(g.log.String(), "\n"); lines > 4000 {
+		t.Errorf("the flood has %d lines in the log", lines)
 	}
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 32<<20 {
 		t.Errorf("the heap has grown by %d MiB", grown>>20)

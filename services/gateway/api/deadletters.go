@@ -181,7 +181,6 @@ func (h *handler) sendAgain(r *http.Request, body SendBody) error {
 		return fail(http.StatusNotFound, codeNotFound, "There is no dead letter of that place.", "Look at the list again; older ones are sent by `landfall dead-letters send`.")
 	}
 	if d := h.mayDeliver(r, letters[at].Queue); !d.Allowed {
-		h.logRefusal(r, askerOf(r).Caller, d.Reason)
 		return failureOf(d)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), defaultWait)

@@ -23,6 +23,7 @@ import (
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/health"
 	"landfall.build/platform/identity"
+	"landfall.build/services/gateway/refusals"
 	"landfall.build/services/gateway/signin"
 	"landfall.build/services/gateway/view"
 )
@@ -95,6 +96,8 @@ type Options struct {
 	DeadLetters DeadLetterStore
 	// Models, if set, holds the trained models of queues.
 	Models ModelStore
+	// Refusals gets who was refused what; nil: Log does.
+	Refusals *refusals.Log
 	// Clock is the time until which waits count; nil is time.Now.
 	Clock func() time.Time
 }
@@ -109,6 +112,8 @@ type handler struct {
 	rules   *access.Rules
 	// callers bounds how often a caller asks, and strangers how often an address does without proof.
 	callers, strangers *throttle
+	// refused bounds how many lines a caller has in the log of refusals.
+	refused *throttle
 	// looks bounds how often a caller asks for the past.
 	looks *looks
 	mux   *http.ServeMux

@@ -94,6 +94,9 @@ func (h *handler) writeFailure(w http.ResponseWriter, r *http.Request, err error
 		h.Log.Error("request failed", "request", requestIDOf(r), "method", r.Method, "path", r.URL.Path, "error", err)
 		f = fail(http.StatusInternalServerError, codeInternal, "The gateway could not do this.", "Ask again; its log says why.")
 	}
+	if f.status == http.StatusUnauthorized || f.status == http.StatusForbidden {
+		h.noteRefusal(r, f)
+	}
 	if f.status == http.StatusServiceUnavailable || f.status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}

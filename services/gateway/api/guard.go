@@ -18,6 +18,7 @@ import (
 	"landfall.build/platform/access"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/identity"
+	"landfall.build/services/gateway/refusals"
 	"landfall.build/services/gateway/signin"
 )
 
@@ -42,6 +43,9 @@ func NewHandler(o Options) (http.Handler, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Refusals == nil {
+		o.Refusals = refusals.New(o.Log)
+	}
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -58,6 +62,7 @@ func NewHandler(o Options) (http.Handler, error) {
 	h.watched = newWatched(h)
 	h.rules = access.NewRules(o.Access)
 	h.callers, h.strangers = newThrottle(float64(o.Access.Rate), 10*o.Access.Rate), newThrottle(strangersPerSecond, strangersAtOnce)
+	h.refused = newThrottle(refusalsPerSecond, refusalsAtOnce)
 	h.looks = newLooks()
 	for _, name := range o.Hosts {
 		h.hosts[strings.ToLower(name)] = true
