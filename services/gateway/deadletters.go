@@ -31,8 +31,9 @@ func (g *Gateway) foldLetter(m proto.Message) {
 		d.Value = slices.Clone(d.Value[:min(len(d.Value), keptLetterValue)])
 	}
 	g.lettersMu.Lock()
-	defer g.lettersMu.Unlock()
 	g.letters.Apply(m)
+	g.lettersMu.Unlock()
+	g.lists.Changed(api.PartDeadLetters, "")
 }
 
 // bury reports a record that cannot be handled; the queue continues without it once the report is written.

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/runner"
+	"landfall.build/services/gateway/api"
 )
 
 // progress is how far a partition is folded. Writers wait by it until they have read back what they wrote.
@@ -154,6 +156,9 @@ func (g *Gateway) foldEntry(ctx context.Context, terms *journal.Terms, e journal
 		g.Logger.Debug("a record of a newer version is stepped over", "topic", e.Topic, "partition", e.Partition, "offset", e.Offset, "error", e.Err)
 	case e.Topic == events.TopicAccess:
 		g.access.apply(e.Message)
+		if _, key := e.Message.(*eventsv1.GatewayKey); !key {
+			g.lists.Changed(api.PartTokens, "")
+		}
 	case counts:
 		if q := g.queues[e.Queue]; q != nil {
 			q.fold(e)

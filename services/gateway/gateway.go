@@ -86,8 +86,10 @@ type Gateway struct {
 	looking chan struct{}
 	// readingModels limits how many registries of models are in memory.
 	readingModels chan struct{}
-	fleet         *health.Fleet
-	metrics       metrics
+	// lists counts the changes of what people watch and no queue's view has.
+	lists   api.Lists
+	fleet   *health.Fleet
+	metrics metrics
 }
 
 // maxAnswering is how many full explanations are worked out at a time.
@@ -123,7 +125,7 @@ func New(o Options) (*Gateway, error) {
 	g.metrics = newMetrics(o.Meter, g)
 	g.access.init()
 	handler, err := api.NewHandler(api.Options{
-		Backend: g, LogStore: o.LogStore, LogID: o.Log.ID(), Hosts: o.Hosts, Proxies: o.Proxies, Log: o.Logger, Access: o.Config.Access, Tokens: g, DeadLetters: g, Models: g, SignIn: o.SignIn, Refusals: o.Refusals,
+		Backend: g, LogStore: o.LogStore, LogID: o.Log.ID(), Hosts: o.Hosts, Proxies: o.Proxies, Log: o.Logger, Access: o.Config.Access, Tokens: g, DeadLetters: g, Models: g, Lists: &g.lists, SignIn: o.SignIn, Refusals: o.Refusals,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
@@ -201,6 +203,9 @@ func (g *Gateway) run(ctx context.Context, start func(func(context.Context) erro
 	}
 	err := g.startFolding(ctx, start, events.TopicDecisions, events.TopicBuilds, events.TopicProfiles, events.TopicPriorities)
 	if err != nil {
+		return err
+	}
+	if err := g.startNoticingModels(ctx, start); err != nil {
 		return err
 	}
 	g.ready.Store(true)

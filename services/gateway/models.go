@@ -26,6 +26,39 @@ func (g *Gateway) ReadModels(ctx context.Context, queue string, f func(*registry
 	return f(models)
 }
 
+// startNoticingModels tells those who watch when something becomes of a model of a queue, from now on.
+func (g *Gateway) startNoticingModels(ctx context.Context, start func(func(context.Context) error)) error {
+	begun := map[int32]bool{}
+	for name := range g.queues {
+		partition := events.PartitionOf(name, g.Log.Partitions())
+		if begun[partition] {
+			continue
+		}
+		begun[partition] = true
+		end, err := g.Log.End(ctx, events.TopicModels, partition)
+		if err != nil {
+			return fmt.Errorf("end of %s/%d: %w", events.TopicModels, partition, err)
+		}
+		start(func(ctx context.Context) error {
+			cursor, err := g.Log.Follow(ctx, events.TopicModels, partition, end)
+			if err != nil {
+				return fmt.Errorf("follow %s/%d: %w", events.TopicModels, partition, err)
+			}
+			defer cursor.Close()
+			for {
+				e, err := cursor.Next(ctx)
+				if err != nil {
+					return fmt.Errorf("read %s/%d: %w", events.TopicModels, partition, err)
+				}
+				if e.Message != nil {
+					g.lists.Changed(api.PartModels, e.Queue)
+				}
+			}
+		})
+	}
+	return nil
+}
+
 // ChooseModel implements api.ModelStore. It is finished even if the client waits no longer.
 func (g *Gateway) ChooseModel(ctx context.Context, queue string, fact proto.Message) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendWait)

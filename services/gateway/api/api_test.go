@@ -34,12 +34,13 @@ type server struct {
 	*apitest.Backend
 	*httptest.Server
 	store string
+	lists api.Lists
 }
 
 func serve(t testing.TB) *server {
 	t.Helper()
 	s := &server{t: t, Backend: apitest.New("main", "tools"), store: t.TempDir()}
-	handler, err := api.NewHandler(api.Options{Backend: s.Backend, LogStore: s.store, LogID: "the log", Hosts: []string{"Landfall.Example"}})
+	handler, err := api.NewHandler(api.Options{Backend: s.Backend, Lists: &s.lists, LogStore: s.store, LogID: "the log", Hosts: []string{"Landfall.Example"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,6 +98,8 @@ type Options struct {
 	Models ModelStore
 	// Refusals gets who was refused what; nil: Log does.
 	Refusals *refusals.Log
+	// Lists, if set, counts the changes of dead letters, tokens and models for those who watch.
+	Lists *Lists
 	// Clock is the time until which waits count; nil is time.Now.
 	Clock func() time.Time
 }

@@ -49,6 +49,9 @@ func NewHandler(o Options) (http.Handler, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
+	if o.Lists == nil {
+		o.Lists = &Lists{}
+	}
 	if o.SignIn == nil {
 		o.SignIn = signin.New(signin.Options{Issuers: &identity.Issuers{}})
 	}

@@ -21,6 +21,10 @@ const (
 	PartChanges = "changes"
 	PartChange  = "change"
 	PartGraph   = "graph"
+	// Of these the number of changes is watched: the list itself is read from its route.
+	PartDeadLetters = "dead-letters"
+	PartTokens      = "tokens"
+	PartModels      = "models"
 )
 
 // Names of the events of that stream.
@@ -37,7 +41,8 @@ const maxWatchedParts = 20
 // Part is an event of the stream of several queues.
 type Part struct {
 	// Kind is queue (an Overview), changes (the queue's pending changes and the newest of those that left it, each a Summary by
-	// its id), change (a Change, null if the queue does not have it), or graph (a Graph).
+	// its id), change (a Change, null if the queue does not have it), graph (a Graph), or a list that is read elsewhere: dead-letters,
+	// tokens (both of no queue) or models. Of a list the value is a number, which grows when it changes.
 	Kind  string `json:"kind"`
 	Queue string `json:"queue"`
 	// Change is given for the kind change.
@@ -90,8 +95,8 @@ func (p place) String() string {
 	return fmt.Sprintf("%s-%d-%s", p.boot, p.seen, strings.Join(p.parts, "."))
 }
 
-// watchedParts returns the parts that a request names: the overview of every queue, the changes of those that it names, and
-// single changes.
+// watchedParts returns the parts that a request names: the overview of every queue, the changes of those that it names, single
+// changes, and lists.
 func (h *handler) watchedParts(r *http.Request) ([]partKey, error) {
 	var keys []partKey
 	names := h.readable(r)
@@ -99,7 +104,7 @@ func (h *handler) watchedParts(r *http.Request) ([]partKey, error) {
 		keys = append(keys, partKey{PartQueue, name, ""})
 	}
 	query := r.URL.Query()
-	if len(query["changes"])+len(query["graph"])+len(query["change"]) > maxWatchedParts {
+	if len(query["changes"])+len(query["graph"])+len(query["change"])+len(query["models"])+len(query["list"]) > maxWatchedParts {
 		return nil, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("At most %d parts can be named.", maxWatchedParts), "Open another stream for the others.")
 	}
 	add := func(k partKey) error {
@@ -111,14 +116,20 @@ func (h *handler) watchedParts(r *http.Request) ([]partKey, error) {
 		}
 		return nil
 	}
-	for _, name := range query["changes"] {
-		if err := add(partKey{PartChanges, name, ""}); err != nil {
-			return nil, err
+	for _, kind := range []string{PartChanges, PartGraph, PartModels} {
+		for _, name := range query[kind] {
+			if err := add(partKey{kind, name, ""}); err != nil {
+				return nil, err
+			}
 		}
 	}
-	for _, name := range query["graph"] {
-		if err := add(partKey{PartGraph, name, ""}); err != nil {
-			return nil, err
+	for _, kind := range query["list"] {
+		if kind != PartDeadLetters && kind != PartTokens {
+			return nil, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%q is not a list.", clipText(kind, 40)), "Lists are dead-letters and tokens.")
+		}
+		// One that the caller may not read is left out: the stream is of all pages of a browser, and goes on when a role is taken back.
+		if k := (partKey{kind, "", ""}); h.mayList(askerOf(r), kind) && !slices.Contains(keys, k) {
+			keys = append(keys, k)
 		}
 	}
 	for _, text := range query["change"] {

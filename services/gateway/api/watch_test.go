@@ -14,6 +14,7 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
 	"landfall.build/services/gateway/api"
 )
 
@@ -29,13 +30,17 @@ type watcher struct {
 	lastID          string
 }
 
-func (s *server) watch(t *testing.T, query, lastID string, parts map[string]any) *watcher {
+// watch reads the stream, with further headers if there are any.
+func (s *server) watch(t *testing.T, query, lastID string, parts map[string]any, headers ...string) *watcher {
 	t.Helper()
 	request, err := http.NewRequest("GET", s.URL+"/v1/watch"+query, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header.Set("Last-Event-ID", lastID)
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
 	response, err := s.Client().Do(request)
 	if err != nil || response.StatusCode != 200 {
 		t.Fatal(response.Status, err)
@@ -86,7 +91,7 @@ func (w *watcher) take(name, data string) {
 	if err := json.Unmarshal(p.Value, &value); err != nil {
 		w.t.Fatal(err)
 	}
-	key := strings.TrimSuffix(p.Kind+" "+p.Queue+" "+p.Change, " ")
+	key := strings.TrimRight(p.Kind+" "+p.Queue+" "+p.Change, " ")
 	switch name {
 	case api.EventState:
 		w.states, w.parts[key] = append(w.states, key), value
@@ -222,11 +227,57 @@ func TestWhatCannotBeWatchedIsRefused(t *testing.T) {
 		code   string
 	}{
 		{"?changes=nope", 404, "unknown_queue"}, {"?graph=nope", 404, "unknown_queue"}, {"?change=nope/x", 404, "unknown_queue"}, {"?change=main", 400, "bad_request"},
-		{"?change=main/", 400, "bad_request"}, {"?change=main/" + strings.Repeat("x", 300), 400, "bad_request"}, {"?" + many, 400, "bad_request"},
+		{"?models=nope", 404, "unknown_queue"}, {"?list=nope", 400, "bad_request"}, {"?change=main/", 400, "bad_request"}, {"?change=main/" + strings.Repeat("x", 300), 400, "bad_request"}, {"?" + many, 400, "bad_request"},
 	} {
 		r, text := s.do("GET", "/v1/watch"+row.query, "")
 		if r.StatusCode != row.status || !strings.Contains(text, row.code) {
 			t.Errorf("%.40s is answered by %s: %s", row.query, r.Status, text)
+		}
+	}
+}
+
+func TestWatchersOfListsAreToldWhenTheyChange(t *testing.T) {
+	s := serve(t)
+	s.lists.Changed(api.PartModels, "main")
+	w := s.watch(t, "?models=main&list=dead-letters", "", nil)
+	w.until(func() bool { return len(w.states) == 4 })
+	count := func(key string) float64 {
+		n, _ := w.parts[key].(float64)
+		return n
+	}
+	if count("models main") != 1 || count("dead-letters") != 0 || w.parts["dead-letters"] == nil {
+		t.Errorf("the counts are %v", w.parts)
+	}
+	s.lists.Changed(api.PartModels, "tools")
+	s.lists.Changed(api.PartDeadLetters, "")
+	w.until(func() bool { return count("dead-letters") == 1 })
+	s.lists.Changed(api.PartModels, "main")
+	w.until(func() bool { return count("models main") == 2 })
+	if slices.Contains(w.patches, "models tools") || slices.Contains(w.patches, "tokens") {
+		t.Errorf("lists that nobody watches were sent: %v", w.patches)
+	}
+	// Who comes back is told what changed meanwhile.
+	w.response.Body.Close()
+	s.lists.Changed(api.PartModels, "main")
+	again := s.watch(t, "?models=main&list=dead-letters", w.lastID, w.parts)
+	again.until(func() bool { return again.parts["models main"] == 3.0 })
+	if len(again.states) > 0 {
+		t.Errorf("states were sent again: %v", again.states)
+	}
+}
+
+func TestTheListOfTokensIsWatchedByWhoManagesThemAlone(t *testing.T) {
+	g := serveGuarded(t)
+	for _, role := range []access.Role{access.Operator, access.Admin} {
+		w := g.watch(t, "?list=tokens&list=dead-letters", "", nil, "Authorization", g.token(role, "main"))
+		w.until(func() bool { return true })
+		slices.Sort(w.states)
+		want := []string{"dead-letters", "queue main"}
+		if role == access.Admin {
+			want = append(want, "tokens")
+		}
+		if !slices.Equal(w.states, want) {
+			t.Errorf("the %s is sent %v, want %v", role, w.states, want)
 		}
 	}
 }

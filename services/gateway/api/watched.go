@@ -63,13 +63,19 @@ func (w *watched) join(keys []partKey) {
 	w.mu.Lock()
 	w.clients++
 	var missing []string
+	var lists bool
 	for _, k := range keys {
 		p := w.parts[k]
 		if p == nil {
 			p = &watchedPart{}
 			w.parts[k] = p
 		}
-		if p.clients++; p.value == nil && !slices.Contains(missing, k.queue) {
+		p.clients++
+		switch {
+		case p.value != nil:
+		case k.isList():
+			lists = true
+		case !slices.Contains(missing, k.queue):
 			missing = append(missing, k.queue)
 		}
 	}
@@ -79,10 +85,14 @@ func (w *watched) join(keys []partKey) {
 		for _, name := range w.h.Backend.Queues() {
 			go w.follow(ctx, name)
 		}
+		go w.followLists(ctx)
 	}
 	w.mu.Unlock()
 	for _, name := range missing {
 		w.refresh(name)
+	}
+	if lists {
+		w.refreshLists()
 	}
 }
 
@@ -131,24 +141,59 @@ func (w *watched) follow(ctx context.Context, queue string) {
 	}
 }
 
+// followLists keeps the counts of lists up until the context ends.
+func (w *watched) followLists(ctx context.Context) {
+	for {
+		changed := w.h.Lists.next()
+		w.refreshLists()
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// refreshLists takes the counts of lists as they are now.
+func (w *watched) refreshLists() {
+	w.computing.Lock()
+	defer w.computing.Unlock()
+	keys := w.partsOf(partKey.isList)
+	made := make([]any, len(keys))
+	for i, k := range keys {
+		made[i] = w.h.Lists.count(k)
+	}
+	w.publish(keys, made)
+}
+
 // refresh makes the parts of a queue as they are now, and the patches to them.
 func (w *watched) refresh(queue string) {
 	w.computing.Lock()
 	defer w.computing.Unlock()
-	var keys []partKey
-	w.mu.Lock()
-	for k := range w.parts {
-		if k.queue == queue {
-			keys = append(keys, k)
-		}
-	}
-	w.mu.Unlock()
+	keys := w.partsOf(func(k partKey) bool { return k.queue == queue && !k.isList() })
 	made := make([]any, len(keys))
 	w.h.Backend.Read(queue, func(q *view.Queue) {
 		for i, k := range keys {
 			made[i] = w.h.part(q, k)
 		}
 	})
+	w.publish(keys, made)
+}
+
+// partsOf returns the parts that are kept up and of which wanted is true.
+func (w *watched) partsOf(wanted func(partKey) bool) (keys []partKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k := range w.parts {
+		if wanted(k) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// publish takes the parts as they were made, and tells those who watch them if anything is new.
+func (w *watched) publish(keys []partKey, made []any) {
 	values := make([]json.RawMessage, len(keys))
 	for i := range keys {
 		values[i], _ = json.Marshal(made[i])

@@ -162,7 +162,7 @@ function Wide({ name, heads, children }: { name: string; heads: string[]; childr
 }
 
 function Tokens({ names }: { names: string[] }) {
-  const { value, wrong, again } = useRead<TokenList>("/v1/tokens")
+  const { value, wrong } = useRead<TokenList>("/v1/tokens", "list tokens")
   const making = useSignal(false)
   const revoked = useSignal<Token | undefined>(undefined)
   const all = query.value.get("tokens") === "all"
@@ -222,13 +222,7 @@ function Tokens({ names }: { names: string[] }) {
         </>
       )}
       {making.value && (
-        <Make
-          names={names}
-          close={() => {
-            making.value = false
-            again()
-          }}
-        />
+        <Make names={names} close={() => (making.value = false)} />
       )}
       {revoked.value && (
         <Ask
@@ -237,11 +231,7 @@ function Tokens({ names }: { names: string[] }) {
           button="Revoke"
           danger
           close={() => (revoked.value = undefined)}
-          send={async (why) => {
-            const wrong = await send(`/v1/tokens/${encodeURIComponent(revoked.value!.id)}/revoke`, why ? { why } : {}, false)
-            if (!wrong) again()
-            return wrong
-          }}
+          send={(why) => send(`/v1/tokens/${encodeURIComponent(revoked.value!.id)}/revoke`, why ? { why } : {}, false)}
         />
       )}
     </section>

@@ -11,7 +11,7 @@ import { queues } from "./store"
 import { Ago, exact, plain, plural } from "./words"
 
 export function DeadLetters() {
-  const { value, wrong, again } = useRead<DeadLetterList>("/v1/dead-letters")
+  const { value, wrong } = useRead<DeadLetterList>("/v1/dead-letters", "list dead-letters")
   return (
     <>
       <Header />
@@ -23,7 +23,7 @@ export function DeadLetters() {
             {plain(wrong)}
           </p>
         )}
-        {!queues.value ? <Connecting /> : !value ? !wrong && <p class="soft">Reading the dead letters…</p> : <Known of={value} again={again} />}
+        {!queues.value ? <Connecting /> : !value ? !wrong && <p class="soft">Reading the dead letters…</p> : <Known of={value} />}
       </main>
     </>
   )
@@ -32,7 +32,7 @@ export function DeadLetters() {
 // none stands in the address for letters that name no queue.
 const none = "none"
 
-function Known({ of, again }: { of: DeadLetterList; again: () => void }) {
+function Known({ of }: { of: DeadLetterList }) {
   const names = [...new Set(of.letters.map((l) => l.queue ?? none))].sort()
   const chosen = query.value.get("queue") ?? ""
   const shown = chosen ? of.letters.filter((l) => (l.queue ?? none) === chosen) : of.letters
@@ -53,9 +53,6 @@ function Known({ of, again }: { of: DeadLetterList; again: () => void }) {
             </select>
           </label>
         )}
-        <button type="button" class="quiet" onClick={again}>
-          Read again
-        </button>
       </div>
       {shown.length === 0 && (
         <Notice title="There are none">
@@ -64,7 +61,7 @@ function Known({ of, again }: { of: DeadLetterList; again: () => void }) {
       )}
       <ul class="letters" aria-label="Dead letters, newest first">
         {shown.map((l) => (
-          <Letter key={l.place} of={l} again={again} />
+          <Letter key={l.place} of={l} />
         ))}
       </ul>
       {!!of.older && (
@@ -76,7 +73,7 @@ function Known({ of, again }: { of: DeadLetterList; again: () => void }) {
   )
 }
 
-function Letter({ of, again }: { of: DeadLetter; again: () => void }) {
+function Letter({ of }: { of: DeadLetter }) {
   const asked = useSignal(false)
   return (
     <li class="card">
@@ -151,11 +148,7 @@ function Letter({ of, again }: { of: DeadLetter; again: () => void }) {
           asks="The land request is published again, as its author wrote it. One that was handled meanwhile is not handled twice."
           button="Send again"
           close={() => (asked.value = false)}
-          send={async (why) => {
-            const wrong = await send(`/v1/dead-letters/${of.place.split("/").map(encodeURIComponent).join("/")}/send`, why ? { why } : {})
-            if (!wrong) again()
-            return wrong
-          }}
+          send={(why) => send(`/v1/dead-letters/${of.place.split("/").map(encodeURIComponent).join("/")}/send`, why ? { why } : {})}
         />
       )}
     </li>

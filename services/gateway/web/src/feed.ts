@@ -3,12 +3,8 @@
 
 import type { Failure, Part } from "./openapi"
 
-// Interest is what a page watches besides the overview of each queue.
-export interface Interest {
-  changes: string[]
-  details: string[]
-  graphs: string[]
-}
+// Interest has the names of what a page watches besides the overview of each queue: the parameter of /v1/watch, a space and its value.
+export type Interest = string[]
 
 // Message is what a page is told.
 export type Message =
@@ -78,11 +74,7 @@ export class Feed {
   private update() {
     const query = new URLSearchParams()
     const named = new Set<string>()
-    for (const interest of this.readers.values()) {
-      for (const queue of interest.changes) named.add(`changes ${queue}`)
-      for (const queue of interest.graphs) named.add(`graph ${queue}`)
-      for (const change of interest.details) named.add(`change ${change}`)
-    }
+    for (const interest of this.readers.values()) for (const name of interest) named.add(name)
     for (const name of [...named].sort().slice(0, 20)) {
       const at = name.indexOf(" ")
       query.append(name.slice(0, at), name.slice(at + 1))
@@ -190,9 +182,14 @@ export class Feed {
   }
 }
 
+// nameOf is what a part is asked for by, "" for what comes unasked.
+export function nameOf({ kind, queue, change }: Part): string {
+  if (kind === "queue") return ""
+  if (kind === "change") return `change ${queue}/${change}`
+  return queue ? `${kind} ${queue}` : `list ${kind}`
+}
+
 function wants(interest: Interest, part: Part): boolean {
-  if (part.kind === "queue") return true
-  if (part.kind === "changes") return interest.changes.includes(part.queue)
-  if (part.kind === "graph") return interest.graphs.includes(part.queue)
-  return interest.details.includes(`${part.queue}/${part.change}`)
+  const name = nameOf(part)
+  return name === "" || interest.includes(name)
 }

@@ -51,7 +51,7 @@ const short = (version: string | undefined) => plain((version ?? "").slice(0, 12
 
 function Known({ queue }: { queue: string }) {
   const path = `/v1/queues/${encodeURIComponent(queue)}/models`
-  const { value, wrong, again } = useRead<ModelList>(path)
+  const { value, wrong } = useRead<ModelList>(path, `models ${queue}`)
   const may = useMay(queue)
   const asked = useSignal<Asked | undefined>(undefined)
   if (wrong)
@@ -116,11 +116,7 @@ function Known({ queue }: { queue: string }) {
           asks={asked.value.asks}
           button={asked.value.button}
           close={() => (asked.value = undefined)}
-          send={async (why) => {
-            const refused = await send(`${path}/${asked.value!.does}`, { ...asked.value!.body, ...(why && { why }) })
-            if (!refused) again()
-            return refused
-          }}
+          send={(why) => send(`${path}/${asked.value!.does}`, { ...asked.value!.body, ...(why && { why }) })}
         />
       )}
     </>

@@ -335,7 +335,7 @@ export interface Pace {
 }
 
 export interface Part {
-  kind: "queue" | "changes" | "change" | "graph"
+  kind: "queue" | "changes" | "change" | "graph" | "models" | "dead-letters" | "tokens"
   queue: string
   change?: string
   value: unknown

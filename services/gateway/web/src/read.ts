@@ -1,10 +1,10 @@
-// What is read once and not kept up by the stream: read again when the reader comes back to the page, signs in, or does something.
+// What a route answers, read again when the stream says that it has changed, and when the reader signs in.
 
 import { useSignal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import { who } from "./me"
 import type { Failure } from "./openapi"
-import { status } from "./store"
+import { countOf, status, watch } from "./store"
 
 // failureOf is what is wrong with an answer, in words.
 export async function failureOf(answer: Response): Promise<string> {
@@ -12,34 +12,48 @@ export async function failureOf(answer: Response): Promise<string> {
   return failure?.error ? `${failure.error.message} ${failure.error.advice}` : `The gateway answers with ${answer.status}.`
 }
 
-// useRead is what a route answers: undefined until it has. Nothing is asked while the gateway is away or has not read its log.
-export function useRead<T>(path: string): { value: T | undefined; wrong: string; again: () => void } {
+// pause is after how long it is asked again, in milliseconds.
+const pause = 3000
+
+// useRead is what a route answers: undefined until it has. With the name of a list it is kept up, as the stream says; without one
+// what it answers rests on the configuration alone. Nothing is asked while the gateway is away or has not read its log, and what it could
+// not answer is asked again.
+export function useRead<T>(path: string, list = ""): { value: T | undefined; wrong: string } {
   const value = useSignal<T | undefined>(undefined)
   const wrong = useSignal("")
   const turn = useSignal(0)
   const reader = who.value
   const live = status.value.live
+  const count = list ? countOf(list).value : 0
+  useEffect(() => (list ? watch({ list }) : undefined), [list])
   useEffect(() => {
     if (!reader) {
       value.value = undefined
       return
     }
-    if (!live) return
+    if (!live || count === undefined) return
     const given = new AbortController()
+    let later: number | undefined
+    const again = () => (later = setTimeout(() => turn.value++, pause))
     const read = async () => {
       const answer = await fetch(path, { signal: given.signal })
       if (answer.ok) {
         value.value = (await answer.json()) as T
         wrong.value = ""
-      } else wrong.value = await failureOf(answer)
+        return
+      }
+      wrong.value = await failureOf(answer)
+      if (answer.status >= 500) again()
     }
-    read().catch((e: Error) => given.signal.aborted || (wrong.value = `It cannot be read: ${e.message}.`))
-    return () => given.abort()
-  }, [path, reader, live, turn.value])
-  useEffect(() => {
-    const seen = () => document.visibilityState === "visible" && turn.value++
-    addEventListener("visibilitychange", seen)
-    return () => removeEventListener("visibilitychange", seen)
-  }, [])
-  return { value: value.value, wrong: wrong.value, again: () => turn.value++ }
+    read().catch((e: Error) => {
+      if (given.signal.aborted) return
+      wrong.value = `It cannot be read: ${e.message}. It is tried again.`
+      again()
+    })
+    return () => {
+      given.abort()
+      clearTimeout(later)
+    }
+  }, [path, reader, live, count, turn.value])
+  return { value: value.value, wrong: wrong.value }
 }

@@ -1,7 +1,7 @@
 // What the page knows: the parts of the stream, as signals.
 
 import { batch, effect, signal, type Signal } from "@preact/signals"
-import { Feed, merge, type Interest, type Message } from "./feed"
+import { Feed, merge, nameOf, type Interest, type Message } from "./feed"
 import { askWho } from "./me"
 import type { Change, ChangeList, Failure, Graph, Overview, QueueList, Summary } from "./openapi"
 import { at, route } from "./router"
@@ -23,6 +23,7 @@ export const final = (state: string) => state === "landed" || state === "dropped
 
 const tables = new Map<string, Table>()
 const graphs = new Map<string, Signal<Graph | undefined>>()
+const counts = new Map<string, Signal<number | undefined>>()
 const details = new Map<string, Signal<Change | null | undefined>>()
 
 export function tableOf(queue: string): Table {
@@ -46,6 +47,13 @@ export function graphOf(queue: string): Signal<Graph | undefined> {
   return graph
 }
 
+// countOf grows whenever a list that is read from its route has changed: undefined until it is known.
+export function countOf(name: string): Signal<number | undefined> {
+  let count = counts.get(name)
+  if (!count) counts.set(name, (count = signal(undefined)))
+  return count
+}
+
 function take(messages: Message[]) {
   batch(() => {
     const touched = new Set<Table>()
@@ -67,6 +75,8 @@ function take(messages: Message[]) {
       } else if (kind === "graph") {
         const graph = graphOf(queue)
         graph.value = (m.type === "state" ? value : merge(graph.value, value)) as Graph
+      } else if (typeof value === "number") {
+        countOf(nameOf(m.part)).value = value
       } else {
         const detail = detailOf(queue, change!)
         detail.value = (m.type === "state" ? value : merge(detail.value, value)) as Change | null
@@ -83,7 +93,7 @@ function forget() {
     table.rows.clear()
     table.order.value = undefined
   }
-  for (const part of [...graphs.values(), ...details.values()]) part.value = undefined
+  for (const part of [...graphs.values(), ...details.values(), ...counts.values()]) part.value = undefined
 }
 
 // updateTable takes a state or a patch of a table, and reports whether rows came, went or moved.
@@ -141,7 +151,8 @@ function start(): { want(i: Interest): void; drop(): void; again(): void } {
         return url
       },
     })
-    const worker = new SharedWorker(policy ? policy.createScriptURL(address) : address, "landfall")
+    // Another name than that of a worker with which a page of an older release speaks.
+    const worker = new SharedWorker(policy ? policy.createScriptURL(address) : address, "landfall 2")
     worker.port.onmessage = (m: MessageEvent<Message[]>) => take(m.data)
     return { want: (i) => worker.port.postMessage(i), drop: () => worker.port.postMessage(null), again: () => worker.port.postMessage("again") }
   }
@@ -154,6 +165,8 @@ interface Watched {
   changes?: string
   detail?: string
   graph?: string
+  // list is the name of a list of which it is told when it changes: "list dead-letters", "models QUEUE".
+  list?: string
 }
 
 const interests = new Map<object, Watched>()
@@ -162,10 +175,12 @@ function tell() {
   const changes = new Set<string>()
   const watched = new Set<string>()
   const drawn = new Set<string>()
+  const lists = new Set<string>()
   for (const i of interests.values()) {
     if (i.changes) changes.add(i.changes)
     if (i.detail) watched.add(i.detail)
     if (i.graph) drawn.add(i.graph)
+    if (i.list) lists.add(i.list)
   }
   // What is not watched any more is not kept up, so it is forgotten.
   batch(() => {
@@ -176,11 +191,12 @@ function tell() {
     }
     for (const [key, detail] of details) if (!watched.has(key)) detail.value = undefined
     for (const [queue, graph] of graphs) if (!drawn.has(queue)) graph.value = undefined
+    for (const [name, count] of counts) if (!lists.has(name)) count.value = undefined
   })
   if (at.value) {
     source.drop()
     void readPast()
-  } else source.want({ changes: [...changes], details: [...watched], graphs: [...drawn] })
+  } else source.want([...[...changes].map((q) => `changes ${q}`), ...[...watched].map((c) => `change ${c}`), ...[...drawn].map((q) => `graph ${q}`), ...lists])
 }
 
 // reading is the state of what is read of the past: whether it is under way, waits for the gateway to read the log, and what is wrong.
@@ -236,6 +252,7 @@ async function partsThen(moment: string, signal: AbortSignal): Promise<(() => vo
     if (then) overviews[r.queue] = then
   }
   for (const i of [...interests.values()]) {
+    if (i.list) continue
     const [queue, id] = i.detail ? [i.detail.slice(0, i.detail.indexOf("/")), i.detail.slice(i.detail.indexOf("/") + 1)] : [i.changes ?? i.graph!, ""]
     const path = `/v1/queues/${encodeURIComponent(queue)}`
     if (i.detail) {
@@ -263,7 +280,7 @@ async function partsThen(moment: string, signal: AbortSignal): Promise<(() => vo
 // shownThen is how many changes of a queue are shown of the past.
 const shownThen = 1200
 
-// watch has a queue's changes, its graph, or a change kept up until the function that it returns is called.
+// watch has a queue's changes, its graph, a change, or the count of a list kept up until the function that it returns is called.
 export function watch(what: Watched): () => void {
   const token = {}
   interests.set(token, what)
