@@ -2,12 +2,14 @@ package page_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -285,4 +287,139 @@ func TestModelsAreShownAndChosen(t *testing.T) {
 	r.until("no model is in use", func() bool { return inUse() == "" })
 	r.see("rolled back")
 	r.check("models that were chosen")
+}
+
+func TestARedMainlineIsShownAndRetried(t *testing.T) {
+	w := newWorld(t, "0", 2)
+	// The step of the prices passes once a file outside of the repository is there: a server that is away, say.
+	server := filepath.Join(w.outside, "server")
+	step := fmt.Sprintf(`if [ -e %[1]s ]; then echo ok; else echo "FAIL: the server of the prices is away"; exit 1; fi`, server)
+	w.write("prices/landfall.yaml", fmt.Sprintf("targets:\n  - name: prices\n    kind: test\n    sources: [\"*.txt\"]\n    steps: [{ name: check, run: [sh, -c, %q] }]\n", step))
+	w.commit("Bo <bo@example.com>", "The prices need a server")
+	w.git("push", "-q", "origin", "main")
+	company, partner := w.protect()
+	r := newReader(t, w)
+	r.look(sizes[1], "light")
+	r.allow("a request to " + company)
+	r.allow("a request to " + partner)
+	r.allow("status of 401")
+	w.land("round-up", "", ada, "Round prices up", map[string]string{"prices/b.txt": "fine\n"})
+
+	// A contributor reads what fails and why it may not have it retried.
+	r.open("/queues/shop")
+	r.click("a.signin", "partner")
+	r.see("The mainline is red in //prices")
+	r.see("FAIL: the server of the prices is away")
+	r.click("section.failed .refused summary", "What you may not do")
+	r.see("Retry the mainline: In the queue")
+	if n := evaluate[int](r, `[...document.querySelectorAll("button")].filter((b) => b.innerText.includes("Retry the mainline")).length`); n != 0 {
+		t.Errorf("a contributor is offered to retry the mainline")
+	}
+	r.check("a red mainline, for a contributor")
+	r.click("button", "Sign out")
+	r.click("dialog button.main", "Sign out")
+	r.see("You are signed out")
+
+	// An operator reads the output, and has it retried once the server is there.
+	r.open("/queues/shop")
+	r.click("a.signin", "company")
+	r.see("Retry the mainline")
+	r.eachLook("mainline-red", func() {
+		r.open("/queues/shop")
+		r.click("section.failed button", "Output")
+		r.until("the output is shown", func() bool { return evaluate[int](r, `document.querySelectorAll(".lines li.decisive").length`) > 0 })
+	})
+	r.look(sizes[1], "light")
+	if err := os.WriteFile(server, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.click("button", "Retry the mainline")
+	r.see("is verified there again")
+	r.do(chromedp.SendKeys("dialog input", "the server is back\n"))
+	r.until("the change lands", func() bool { return w.state("round-up") == "landed" })
+	r.until("the mainline is not shown as red", func() bool { return !strings.Contains(r.text(), "What fails on the mainline") })
+	r.check("a mainline that was retried")
+}
+
+func TestFlakyTargetsAreShownAndQuarantined(t *testing.T) {
+	w := newWorld(t, "0", 2)
+	w.stop()
+	w.change("retries: { failed: 0 }", "retries: { failed: 1 }")
+	// The steps of the prices and the tax fail at the first run of each version, and pass at the second.
+	for _, name := range []string{"prices", "tax"} {
+		step := fmt.Sprintf(`if mkdir "%[1]s/%[2]s-$(cat %[2]s/*.txt | cksum | cut -d" " -f1)"; then echo "FAIL: a race"; exit 1; fi; echo ok`, w.outside, name)
+		w.write(name+"/landfall.yaml", fmt.Sprintf("targets:\n  - name: %[1]s\n    kind: test\n    owners: [\"@shop/%[1]s\"]\n    sources: [\"*.txt\"]\n    steps: [{ name: check, run: [sh, -c, %[2]q] }]\n", name, step))
+	}
+	w.commit("Bo <bo@example.com>", "Two tests with a race")
+	w.git("push", "-q", "origin", "main")
+	company, partner := w.protect()
+	r := newReader(t, w)
+	r.look(sizes[1], "light")
+	r.allow("a request to " + company)
+	r.allow("a request to " + partner)
+	r.allow("status of 401")
+
+	// Who may not quarantine reads what there is, on a page that was open before.
+	r.open("/queues/shop")
+	r.click("a.signin", "partner")
+	r.see("Test User2, contributor")
+	r.click("header a", "Flaky targets")
+	r.see("Targets of which a version failed")
+	w.land("round-up", "", ada, "Round prices up", map[string]string{"prices/b.txt": "fine\n"})
+	w.land("tax-table", "", cy, "New tax table", map[string]string{"tax/b.txt": "fine\n"})
+	r.see("2 flaky targets")
+	r.see("100 %")
+	r.see("@shop/prices")
+	w.post("/v1/queues/shop/quarantines", fmt.Sprintf(`{"target":"//ta*","until":%q,"why":"a race in %s"}`, time.Now().Add(72*time.Hour).Format(time.RFC3339), markup))
+	r.see("a race in " + markup)
+	if buttons := evaluate[int](r, `document.querySelectorAll("main button").length`); buttons != 0 {
+		t.Errorf("a contributor has %d buttons", buttons)
+	}
+	r.check("a contributor's flaky targets")
+	r.click("button", "Sign out")
+	r.click("dialog button.main", "Sign out")
+	r.see("You are signed out")
+
+	r.open("/queues/shop/flakes")
+	r.click("a.signin", "company")
+	r.see("2 flaky targets")
+	r.eachLook("flakes", func() {
+		r.open("/queues/shop/flakes")
+		r.see("2 flaky targets")
+		r.see("a race in " + markup)
+	})
+	if evaluate[bool](r, `globalThis.hurt !== undefined || document.querySelectorAll("img").length > 0`) {
+		t.Error("something of a reason became a part of the page")
+	}
+	r.look(sizes[1], "light")
+	evaluate[int](r, `(() => { const s = document.querySelector("main select"); s.value = "@shop/prices"; s.dispatchEvent(new Event("change", {bubbles: true})); return 0 })()`)
+	r.see("1 flaky target;")
+	if at := evaluate[string](r, "new URLSearchParams(location.search).get('owner')"); at != "@shop/prices" {
+		t.Errorf("the address has the owner %q", at)
+	}
+
+	// A quarantine needs a reason.
+	r.click("main button", "Quarantine")
+	r.see("It runs as before and is reported")
+	if !evaluate[bool](r, `document.querySelector("dialog button.main").disabled`) {
+		t.Error("a quarantine without a reason is offered")
+	}
+	r.check("the dialog of a quarantine")
+	r.do(chromedp.SendKeys("dialog .reason input", "until the race is mended\n"))
+	r.see("until the race is mended")
+	quarantined := func(target string) bool {
+		t.Helper()
+		return evaluate[bool](r, fmt.Sprintf(`!!document.querySelector("button[aria-label='End the quarantine of %s']")`, target))
+	}
+	r.until("the prices are quarantined", func() bool { return quarantined("//prices") })
+	r.click("button[aria-label='End the quarantine of //prices']", "End")
+	r.click("dialog button.main", "End the quarantine")
+	r.until("it is over", func() bool { return !quarantined("//prices") })
+
+	// What the queue has not seen is refused, with what to do.
+	r.click("main button", "Quarantine a target")
+	r.do(chromedp.SendKeys("dialog .fields input", "//pricse"), chromedp.SendKeys("dialog .reason input", "a race\n"))
+	r.see("Did you mean //prices?")
+	r.allow("status of 404")
+	r.check("a quarantine that is refused")
 }

@@ -53,7 +53,9 @@ type world struct {
 	bare, work string
 	config     string
 	data       string
-	url        string
+	// outside is a folder that steps read and write, and that is in no tree.
+	outside string
+	url     string
 	// token is presented with each request, if there is one.
 	token string
 	// stop ends the landfall up.
@@ -90,8 +92,12 @@ func newWorld(t *testing.T, seconds string, workers int) *world {
 	w.git("push", "-q", "origin", "main")
 	w.config = filepath.Join(dir, "landfall.config.yaml")
 	w.data = filepath.Join(dir, "data")
-	text := fmt.Sprintf("version: 1\ndata: %q\ngateway: { listen: \"127.0.0.1:0\" }\nrepositories:\n  shop: { url: %q }\nqueues:\n  shop:\n    repository: shop\n    workers: %d\n    retries: { failed: 0 }\n"+
-		"  tools:\n    repository: shop\n    branch: tools\n", w.data, w.bare, workers)
+	w.outside = filepath.Join(dir, "outside")
+	if err := os.Mkdir(w.outside, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("version: 1\ndata: %q\ngateway: { listen: \"127.0.0.1:0\" }\nrepositories:\n  shop: { url: %q }\nqueues:\n  shop:\n    repository: shop\n    workers: %d\n    retries: { failed: 0 }\n    steps: { write: [%q] }\n"+
+		"  tools:\n    repository: shop\n    branch: tools\n", w.data, w.bare, workers, w.outside)
 	w.git("push", "-q", "origin", "main:tools")
 	if err := os.WriteFile(w.config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -100,28 +106,49 @@ func newWorld(t *testing.T, seconds string, workers int) *world {
 	return w
 }
 
+// change replaces text in the configuration; it counts after the next start.
+func (w *world) change(from, to string) {
+	w.t.Helper()
+	text, err := os.ReadFile(w.config)
+	if err == nil && !strings.Contains(string(text), from) {
+		err = fmt.Errorf("%q is not in it", from)
+	}
+	if err == nil {
+		err = os.WriteFile(w.config, []byte(strings.ReplaceAll(string(text), from, to)), 0o600)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // provide starts a provider at which a user is signed in, who comes back to the gateway as by an issuer of a name. It returns its URL.
 func (w *world) provide(user, issuer string) string {
 	w.t.Helper()
-	p := exec.Command(provider, user, w.url+"/v1/signin/"+issuer+"/callback")
+	return started(w.t, provider, user, w.url+"/v1/signin/"+issuer+"/callback")
+}
+
+// started starts a program that prints its URL on standard error and ends with its input. It returns the URL.
+func started(t testing.TB, program string, args ...string) string {
+	t.Helper()
+	p := exec.Command(program, args...)
 	in, err := p.StdinPipe()
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	out, err := p.StderrPipe()
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if err := p.Start(); err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	w.t.Cleanup(func() {
+	t.Cleanup(func() {
 		in.Close()
 		p.Wait()
 	})
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {
-		w.t.Fatal("the provider did not say where it is")
+		t.Fatalf("%s did not say where it is", program)
 	}
 	return lines.Text()
 }

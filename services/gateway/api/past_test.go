@@ -16,7 +16,8 @@ import (
 	"landfall.build/services/gateway/api/apitest"
 )
 
-// past serves a queue main in which c1 was admitted at the second 0, and the queue paused at the second 1. It is an hour later.
+// past serves a queue main in which c1 was admitted at the second 0, the queue paused at the second 1, and a target quarantined then. It is
+// an hour later.
 func past(t *testing.T) func(path string) (int, string) {
 	t.Helper()
 	b := apitest.New("main")
@@ -24,6 +25,7 @@ func past(t *testing.T) func(path string) (int, string) {
 		t.Fatal(err)
 	}
 	b.Fold("main", events.TopicChanges, &eventsv1.QueuePaused{Who: "sre"})
+	b.Fold("main", events.TopicChanges, &eventsv1.TargetQuarantined{Target: "//x", UntilUs: apitest.Start.Add(time.Hour).UnixMicro(), Who: "sre", Why: "while it is paused"})
 	h, err := api.NewHandler(api.Options{Backend: b, Clock: func() time.Time { return apitest.Start.Add(time.Hour) }})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +53,7 @@ func at(second int) string {
 
 func TestAQueueIsShownAsItWas(t *testing.T) {
 	get := past(t)
-	for _, path := range []string{"/v1/queues", "/v1/queues/main", "/v1/queues/main/changes", "/v1/queues/main/graph", "/v1/queues/main/changes/c1", "/v1/queues/main/changes/c1/explain"} {
+	for _, path := range []string{"/v1/queues", "/v1/queues/main", "/v1/queues/main/changes", "/v1/queues/main/graph", "/v1/queues/main/quarantines", "/v1/queues/main/changes/c1", "/v1/queues/main/changes/c1/explain"} {
 		_, now := get(path)
 		status, then := get(path + "?" + at(0))
 		if status != http.StatusOK || !strings.HasSuffix(path, "graph") && now == then {

@@ -36,7 +36,7 @@ type FlakeList struct {
 
 func (h *handler) serveQuarantines(w http.ResponseWriter, r *http.Request) {
 	list := QuarantineList{Queue: r.PathValue("queue")}
-	if err := h.read(r, func(q *view.Queue) { list.Quarantines = q.Quarantines() }); err != nil {
+	if err := h.readThen(r, func(q *view.Queue, _ time.Time) { list.Quarantines = q.Quarantines() }); err != nil {
 		h.writeFailure(w, r, err)
 		return
 	}
@@ -45,7 +45,7 @@ func (h *handler) serveQuarantines(w http.ResponseWriter, r *http.Request) {
 
 func (h *handler) serveFlakes(w http.ResponseWriter, r *http.Request) {
 	list := FlakeList{Queue: r.PathValue("queue")}
-	if err := h.read(r, func(q *view.Queue) { list.Flakes = q.Flakes() }); err != nil {
+	if err := h.readThen(r, func(q *view.Queue, _ time.Time) { list.Flakes = q.Flakes() }); err != nil {
 		h.writeFailure(w, r, err)
 		return
 	}

@@ -21,11 +21,17 @@ const (
 	PartChanges = "changes"
 	PartChange  = "change"
 	PartGraph   = "graph"
+	// Of these the value is what their route serves.
+	PartFlakes      = "flakes"
+	PartQuarantines = "quarantines"
 	// Of these the number of changes is watched: the list itself is read from its route.
 	PartDeadLetters = "dead-letters"
 	PartTokens      = "tokens"
 	PartModels      = "models"
 )
+
+// partsOfQueues are the parts that a client names by their queue.
+var partsOfQueues = []string{PartChanges, PartGraph, PartFlakes, PartQuarantines, PartModels}
 
 // Names of the events of that stream.
 const (
@@ -41,8 +47,9 @@ const maxWatchedParts = 20
 // Part is an event of the stream of several queues.
 type Part struct {
 	// Kind is queue (an Overview), changes (the queue's pending changes and the newest of those that left it, each a Summary by
-	// its id), change (a Change, null if the queue does not have it), graph (a Graph), or a list that is read elsewhere: dead-letters,
-	// tokens (both of no queue) or models. Of a list the value is a number, which grows when it changes.
+	// its id), change (a Change, null if the queue does not have it), graph (a Graph), flakes (a FlakeList), quarantines (a
+	// QuarantineList), or a list that is read from its route: dead-letters, tokens (both of no queue) or models. Of such a list
+	// the value is a number, which grows when it changes.
 	Kind  string `json:"kind"`
 	Queue string `json:"queue"`
 	// Change is given for the kind change.
@@ -104,7 +111,11 @@ func (h *handler) watchedParts(r *http.Request) ([]partKey, error) {
 		keys = append(keys, partKey{PartQueue, name, ""})
 	}
 	query := r.URL.Query()
-	if len(query["changes"])+len(query["graph"])+len(query["change"])+len(query["models"])+len(query["list"]) > maxWatchedParts {
+	named := len(query["change"]) + len(query["list"])
+	for _, kind := range partsOfQueues {
+		named += len(query[kind])
+	}
+	if named > maxWatchedParts {
 		return nil, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("At most %d parts can be named.", maxWatchedParts), "Open another stream for the others.")
 	}
 	add := func(k partKey) error {
@@ -116,7 +127,7 @@ func (h *handler) watchedParts(r *http.Request) ([]partKey, error) {
 		}
 		return nil
 	}
-	for _, kind := range []string{PartChanges, PartGraph, PartModels} {
+	for _, kind := range partsOfQueues {
 		for _, name := range query[kind] {
 			if err := add(partKey{kind, name, ""}); err != nil {
 				return nil, err

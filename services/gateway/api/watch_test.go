@@ -16,6 +16,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/access"
 	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/api/apitest"
 )
 
 // watcher reads the stream of several queues, and keeps what it says.
@@ -148,10 +149,10 @@ func (s *server) admit(id, title string) {
 func TestPatchesAddUpToWhatTheRoutesServe(t *testing.T) {
 	s := serve(t)
 	s.admit("a", "first")
-	w := s.watch(t, "?changes=main&graph=main&change=main/a&change=main/ghost", "", nil)
-	w.until(func() bool { return len(w.states) == 6 })
+	w := s.watch(t, "?changes=main&graph=main&flakes=main&quarantines=main&change=main/a&change=main/ghost", "", nil)
+	w.until(func() bool { return len(w.states) == 8 })
 	slices.Sort(w.states)
-	if want := []string{"change main a", "change main ghost", "changes main", "graph main", "queue main", "queue tools"}; !slices.Equal(w.states, want) {
+	if want := []string{"change main a", "change main ghost", "changes main", "flakes main", "graph main", "quarantines main", "queue main", "queue tools"}; !slices.Equal(w.states, want) {
 		t.Fatalf("the states are of %v, want %v", w.states, want)
 	}
 	if w.parts["change main ghost"] != nil {
@@ -163,20 +164,23 @@ func TestPatchesAddUpToWhatTheRoutesServe(t *testing.T) {
 	s.Schedule("main", "b1", "a", nil, "//x")
 	s.Prepare("main", "b1", "a", "//x")
 	s.Finish("main", "b1", "//x", 1, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "no", "")
+	s.Finish("main", "b1", "//x", 2, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "ok", "")
+	s.Fold("main", events.TopicChanges, &eventsv1.TargetQuarantined{Target: "//y", UntilUs: apitest.Start.Add(time.Hour).UnixMicro(), Who: "Ada", Why: "a race"})
 	s.Fold("main", events.TopicChanges, &eventsv1.ChangeHeld{Change: "a", Hold: "h", Who: "Ada"})
 	s.Fold("main", events.TopicChanges, &eventsv1.ChangeReleased{Change: "a", Hold: "h", Who: "Ada"})
 	s.Fold("main", events.TopicChanges, &eventsv1.ChangeCancelled{Change: "c0", Who: "Ada"})
 	s.admit("ghost", "is there now")
 	s.admit("last", "seen")
 	w.until(func() bool { return w.title("last") == "seen" && w.parts["change main ghost"] != nil })
-	if len(w.states) != 6 {
-		t.Errorf("states were sent again: %v", w.states[6:])
+	if len(w.states) != 8 {
+		t.Errorf("states were sent again: %v", w.states[8:])
 	}
 	changes := map[string]any{}
 	for _, c := range s.get("/v1/queues/main/changes")["changes"].([]any) {
 		changes[c.(map[string]any)["change"].(string)] = c
 	}
-	for key, want := range map[string]any{"changes main": any(changes), "change main a": s.get("/v1/queues/main/changes/a"), "change main ghost": s.get("/v1/queues/main/changes/ghost"), "queue main": s.get("/v1/queues/main"), "graph main": s.get("/v1/queues/main/graph")} {
+	for key, want := range map[string]any{"changes main": any(changes), "change main a": s.get("/v1/queues/main/changes/a"), "change main ghost": s.get("/v1/queues/main/changes/ghost"), "queue main": s.get("/v1/queues/main"), "graph main": s.get("/v1/queues/main/graph"),
+		"flakes main": s.get("/v1/queues/main/flakes"), "quarantines main": s.get("/v1/queues/main/quarantines")} {
 		if !reflect.DeepEqual(w.parts[key], want) {
 			got, _ := json.Marshal(w.parts[key])
 			served, _ := json.Marshal(want)

@@ -217,6 +217,10 @@ func (h *handler) part(q *view.Queue, k partKey) any {
 		return overviewOf(q, h.Clock())
 	case PartGraph:
 		return q.Graph()
+	case PartFlakes:
+		return FlakeList{Queue: k.queue, Flakes: q.Flakes()}
+	case PartQuarantines:
+		return QuarantineList{Queue: k.queue, Quarantines: q.Quarantines()}
 	case PartChanges:
 		changes := map[string]view.Summary{}
 		for _, s := range slices.Concat(q.Finished(watchedFinished), q.Pending()) {

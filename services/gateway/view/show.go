@@ -119,7 +119,7 @@ func (q *Queue) summaryOf(c *change, position int) Summary {
 func (q *Queue) summary(c *change, s standing, why string) Summary {
 	out := Summary{
 		Queue: q.name, Change: c.admission.Change, Revision: c.admission.Revision, State: s.state, Position: s.position,
-		Title: c.admission.Title, Author: c.admission.Author, Urgent: c.urgent, AdmittedAt: c.admittedAt,
+		Title: c.admission.Title, Author: c.admission.Author, Team: c.admission.Team, Urgent: c.urgent, AdmittedAt: c.admittedAt,
 		RunningBuilds: len(s.running), ETA: q.eta(c, s), Why: why,
 	}
 	if entry := q.lineup.Pending(c.admission.Change); entry != nil {
@@ -147,7 +147,7 @@ func (q *Queue) Change(id string) (Change, bool) {
 	a, s := c.admission, q.standingOf(c, q.positionOf(id))
 	reasons := q.reasons(c, s)
 	out := Change{
-		Summary: q.summary(c, s, reasons[0].Sentence), Reasons: reasons, Description: a.Description, Team: a.Team, URI: a.Uri,
+		Summary: q.summary(c, s, reasons[0].Sentence), Reasons: reasons, Description: a.Description, URI: a.Uri,
 		Benefit: a.Benefit, Labels: a.Labels, Mainline: a.Mainline, Requires: q.requirements(c), Analysis: c.analysis,
 		Ahead: q.ahead(c), Builds: q.buildsShown(c), Landing: q.landing(c), Rejection: q.rejection(c),
 		LastRefusal: c.lastRefusal, Timeline: c.shownTimeline(), OmittedEvent: c.omitted, Entries: []Pinned{},

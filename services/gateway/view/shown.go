@@ -40,6 +40,7 @@ type Summary struct {
 	Position int    `json:"position,omitempty"`
 	Title    string `json:"title,omitempty"`
 	Author   string `json:"author,omitempty"`
+	Team     string `json:"team,omitempty"`
 	// Why is one sentence: what it waits for, or how it ended. In a list of the queue it is the change's own reason where the queue
 	// as a whole waits too.
 	Why  string `json:"why"`
@@ -76,7 +77,6 @@ type Dropped struct {
 type Change struct {
 	Summary
 	Description string            `json:"description,omitempty"`
-	Team        string            `json:"team,omitempty"`
 	URI         string            `json:"uri,omitempty"`
 	Benefit     float64           `json:"benefit"`
 	Labels      map[string]string `json:"labels,omitempty"`

@@ -1,6 +1,7 @@
 // What a reader may do to a change. Each asks first, and says who did it and why.
 
 import { useSignal } from "@preact/signals"
+import type { ComponentChildren } from "preact"
 import { Dialog } from "./frame"
 import { me, signedIn, useMay } from "./me"
 import type { Change, Overview, Permission, Summary } from "./openapi"
@@ -102,25 +103,36 @@ function Refused({ of }: { of: [string, Permission][] }) {
 
 // Pausing is the button by which a queue is paused or resumed.
 export function Pausing({ of }: { of: Overview }) {
-  const asked = useSignal(false)
-  const may = useMay(of.queue)
   const name = of.paused ? "Resume" : "Pause"
+  return <OfQueue queue={of.queue} name={name} does={name.toLowerCase()} needs="pause" title={`${name} the queue ${of.queue}`} asks={of.paused ? "Changes land again." : "Builds go on, and nothing lands until it is resumed."} />
+}
+
+// RetryMainline is the button by which what fails on the mainline is verified again.
+export function RetryMainline({ of }: { of: Overview }) {
+  return (
+    <OfQueue
+      queue={of.queue}
+      name="Retry the mainline"
+      does="retry"
+      needs="verify"
+      title={`Retry the mainline of ${of.queue}`}
+      asks="What failed on the mainline no longer counts, and is verified there again. That helps where it failed by chance, or where something outside is mended, such as a server that its steps need. Where the code is broken, land what mends it instead."
+    />
+  )
+}
+
+// OfQueue is a button for something that is done to a queue, and why the reader may not.
+function OfQueue({ queue, name, does, needs, title, asks }: { queue: string; name: string; does: string; needs: Permission["verb"]; title: string; asks: string }) {
+  const asked = useSignal(false)
+  const may = useMay(queue)
   if (!may) return null
-  if (!may("pause").allowed) return <Refused of={[[name, may("pause")]]} />
+  if (!may(needs).allowed) return <Refused of={[[name, may(needs)]]} />
   return (
     <>
       <button type="button" onClick={() => (asked.value = true)}>
         {name}
       </button>
-      {asked.value && (
-        <Ask
-          title={`${name} the queue ${of.queue}`}
-          asks={of.paused ? "Changes land again." : "Builds go on, and nothing lands until it is resumed."}
-          button={name}
-          close={() => (asked.value = false)}
-          send={(why) => send(`/v1/queues/${encodeURIComponent(of.queue)}/${name.toLowerCase()}`, why ? { why } : {})}
-        />
-      )}
+      {asked.value && <Ask title={title} asks={asks} button={name} close={() => (asked.value = false)} send={(why) => send(`/v1/queues/${encodeURIComponent(queue)}/${does}`, why ? { why } : {})} />}
     </>
   )
 }
@@ -179,11 +191,12 @@ export function Several({ queue, picked, shown, may }: { queue: string; picked: 
 // mostPicked bounds how many changes are picked: they are in the address, and each is a request.
 export const mostPicked = 100
 
-// Ask has the reader confirm something, with a reason.
-export function Ask({ title, asks, button, danger, close, send }: { title: string; asks: string; button: string; danger?: boolean; close: () => void; send: (why: string) => Promise<string> }) {
+// Ask has the reader confirm something, with a reason, which has to be given where others need it. children are further fields.
+export function Ask({ title, asks, button, danger, needsWhy, close, send, children }: { title: string; asks: string; button: string; danger?: boolean; needsWhy?: boolean; close: () => void; send: (why: string) => Promise<string>; children?: ComponentChildren }) {
   const why = useSignal("")
   const wrong = useSignal("")
   const sending = useSignal(false)
+  const lacks = needsWhy && !why.value.trim()
   const confirm = async () => {
     sending.value = true
     wrong.value = await send(why.value.trim())
@@ -193,9 +206,10 @@ export function Ask({ title, asks, button, danger, close, send }: { title: strin
   return (
     <Dialog title={title} shown close={close}>
       <p>{plain(asks)}</p>
+      {children}
       <label class="reason">
         <span>Why (others read it)</span>
-        <input autoFocus maxLength={300} value={why.value} onInput={(e) => (why.value = e.currentTarget.value)} onKeyDown={(e) => e.key === "Enter" && !sending.value && confirm()} />
+        <input autoFocus maxLength={300} value={why.value} onInput={(e) => (why.value = e.currentTarget.value)} onKeyDown={(e) => e.key === "Enter" && !sending.value && !lacks && confirm()} />
       </label>
       {!me.value && !signedIn.value && <p class="soft">Nobody is named as the one who does it: enter your name at the top of the page first if others should know.</p>}
       {wrong.value && (
@@ -204,7 +218,7 @@ export function Ask({ title, asks, button, danger, close, send }: { title: strin
         </p>
       )}
       <p class="line">
-        <button type="button" class={danger ? "danger" : "main"} disabled={sending.value} onClick={confirm}>
+        <button type="button" class={danger ? "danger" : "main"} disabled={sending.value || lacks} onClick={confirm}>
           {button}
         </button>
         <button type="button" class="quiet" onClick={close}>

@@ -1,6 +1,7 @@
 // The parts of what is known about a change. The row that is opened in place and the change's page show the same ones.
 
-import type { Ahead, Build, Change, Event, Reason, Step } from "./openapi"
+import { RetryMainline } from "./act"
+import type { Ahead, Build, Change, Event, Overview, Reason, Step } from "./openapi"
 import { Log, logName } from "./log"
 import { changePath, choose, query } from "./router"
 import { Progress } from "./progress"
@@ -55,6 +56,71 @@ export function Failed({ of }: { of: Change }) {
         </p>
       )}
       {failed && <Steps queue={of.queue} change={of.change} steps={[failed]} place="failed" bare />}
+    </section>
+  )
+}
+
+// MainlineFails is what fails on the mainline, with the run that made it red and what can be done about it.
+export function MainlineFails({ of }: { of: Overview }) {
+  const runs = of.mainline_failures ?? []
+  const red = of.mainline_red ?? []
+  const wait = of.need_retry ?? []
+  if (red.length === 0 && wait.length === 0) return null
+  const rest = red.filter((target) => !runs.some((s) => s.target === target))
+  const since = of.mainline_red_since
+  return (
+    <section class="failed">
+      <div class="line">
+        <h2>What fails on the mainline</h2>
+        <span class="space" />
+        <RetryMainline of={of} />
+      </div>
+      {since && (
+        <p class="soft">
+          Red since the direct push <code title={since.commit}>{since.commit.slice(0, 12)}</code>
+          {since.title && (
+            <>
+              {" "}
+              <bdi>{plain(since.title)}</bdi>
+            </>
+          )}
+          {since.author && (
+            <>
+              {" by "}
+              <bdi>{plain(since.author)}</bdi>
+            </>
+          )}
+          {since.suspects > 1 && `, or one after it (${since.suspects.toLocaleString()} in all)`}
+          {since.at && (
+            <>
+              ; a step first failed <Ago at={since.at} />
+            </>
+          )}
+        </p>
+      )}
+      {of.red_before_queue && (
+        <p class="soft">
+          Red since before the queue: <Names of={of.red_before_queue} />
+        </p>
+      )}
+      <Steps queue={of.queue} change="" steps={runs} place="mainline" />
+      {rest.length > 0 && (
+        <p>
+          Also red: <Names of={rest} />
+        </p>
+      )}
+      {wait.length > 0 && (
+        <p>
+          {plural(wait.length, "change waits", "changes wait")} for a retry, because the mainline could not be verified where {wait.length === 1 ? "it fails" : "they fail"}:{" "}
+          {wait.slice(0, 8).map((id, i) => (
+            <>
+              {i > 0 && ", "}
+              <ChangeLink key={id} queue={of.queue} id={id} />
+            </>
+          ))}
+          {wait.length > 8 && ` and ${wait.length - 8} more`}
+        </p>
+      )}
     </section>
   )
 }
@@ -193,7 +259,8 @@ export const logged = (s: Step) => !!s.attempt && !["outstanding", "trivial"].in
 // showsLog reports whether the log that is chosen is shown in a build. Builds share steps, and it is shown where it was chosen alone.
 const showsLog = (b: Build) => query.value.get("in") === b.build && (b.steps ?? []).some((s) => logged(s) && logName(s) === query.value.get("log"))
 
-// Steps are target versions, each with the step that settled it or is to. place names them on the page.
+// Steps are target versions, each with the step that settled it or is to. place names them on the page. Those of the mainline are of no
+// change, "".
 // The one that is shown as what failed is bare: what it says stands above it.
 export function Steps({ queue, change, steps, place, bare }: { queue: string; change: string; steps: Step[]; place: string; bare?: boolean }) {
   const opened = query.value.get("in") === place ? query.value.get("log") : null

@@ -4,7 +4,7 @@ import { signal, useComputed, useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import { me, setMe, signedIn, signInAddress, signOut, ways, who } from "./me"
-import { at, modelsPath, queuePath, queuesPath, query } from "./router"
+import { at, flakesPath, modelsPath, queuePath, queuesPath, query } from "./router"
 import { queues, readAgain, status } from "./store"
 import { ago, exact, now, plain, webLink } from "./words"
 
@@ -33,9 +33,14 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
       {children}
       <span class="space" />
       {queue !== undefined && (
-        <a class="soft" href={modelsPath(queue)}>
-          Models
-        </a>
+        <>
+          <a class="soft" href={flakesPath(queue)}>
+            Flaky targets
+          </a>
+          <a class="soft" href={modelsPath(queue)}>
+            Models
+          </a>
+        </>
       )}
       <a class="soft" href="/services">
         Services

@@ -95,7 +95,7 @@ export const logName = (s: Step) => `${s.hash ?? ""}.${s.attempt ?? 0}`
 // again is how long after a log that broke off it is asked for again.
 const again = 2000
 
-// Log shows the output of a run of a step. While that runs, what it prints is added.
+// Log shows the output of a run of a step of a change, or where that is "" of the mainline. While that runs, what it prints is added.
 export function Log({ queue, change, revision, step }: { queue: string; change: string; revision?: number; step: Step }) {
   const output = useRef(new Output())
   // shown rises with the output; 0 while nothing is known.
@@ -110,7 +110,7 @@ export function Log({ queue, change, revision, step }: { queue: string; change: 
   if (step.hash) parameters.set("hash", step.hash)
   if (step.attempt) parameters.set("attempt", String(step.attempt))
   if (revision) parameters.set("revision", String(revision))
-  const address = `/v1/queues/${encodeURIComponent(queue)}/changes/${encodeURIComponent(change)}/logs?${parameters}`
+  const address = `/v1/queues/${encodeURIComponent(queue)}/${change && `changes/${encodeURIComponent(change)}/`}logs?${parameters}`
   useEffect(() => {
     const given = new AbortController()
     let timer = 0

@@ -335,7 +335,7 @@ export interface Pace {
 }
 
 export interface Part {
-  kind: "queue" | "changes" | "change" | "graph" | "models" | "dead-letters" | "tokens"
+  kind: "queue" | "changes" | "change" | "graph" | "flakes" | "quarantines" | "models" | "dead-letters" | "tokens"
   queue: string
   change?: string
   value: unknown
@@ -469,6 +469,7 @@ export interface Summary {
   position?: number
   title?: string
   author?: string
+  team?: string
   why: string
   held?: boolean
   urgent?: boolean
@@ -520,7 +521,6 @@ export interface Update extends Summary {
 
 export interface Change extends Summary {
   description?: string
-  team?: string
   uri?: string
   benefit: number
   labels?: Record<string, string>

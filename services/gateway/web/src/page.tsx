@@ -5,6 +5,7 @@ import { useEffect } from "preact/hooks"
 import { Access } from "./access"
 import { Change } from "./change"
 import { DeadLetters } from "./deadletters"
+import { Flakes } from "./flakes"
 import { Header, Keys, keysShown, Notice, typing } from "./frame"
 import { Models } from "./models"
 import { PastBar, PastSign } from "./past"
@@ -18,7 +19,7 @@ const titles: Record<string, string> = { services: "Services", "dead-letters": "
 function Page() {
   const r = route.value
   useEffect(() => {
-    const parts = r.page === "queue" ? [r.queue] : r.page === "models" ? ["Models", r.queue] : r.page === "change" ? [r.change, r.queue] : r.page in titles ? [titles[r.page]!] : []
+    const parts = r.page === "queue" ? [r.queue] : r.page === "models" ? ["Models", r.queue] : r.page === "flakes" ? ["Flaky targets", r.queue] : r.page === "change" ? [r.change, r.queue] : r.page in titles ? [titles[r.page]!] : []
     document.title = [...parts, "Landfall"].join(" · ")
   }, [r])
   switch (r.page) {
@@ -34,6 +35,8 @@ function Page() {
       return <Queue key={r.queue} name={r.queue} />
     case "models":
       return <Models key={r.queue} queue={r.queue} />
+    case "flakes":
+      return <Flakes key={r.queue} queue={r.queue} />
     case "change":
       return <Change key={`${r.queue}/${r.change}`} queue={r.queue} id={r.change} />
     default:

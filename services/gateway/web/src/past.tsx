@@ -27,7 +27,7 @@ effect(() => {
 })
 
 // there reports whether the page has a past.
-const there = () => route.value.page === "queue" || route.value.page === "change" || route.value.page === "queues"
+const there = () => ["queue", "change", "queues", "flakes"].includes(route.value.page)
 
 // show goes to a moment; one that is not before the end is the present.
 function show(moment: number) {

@@ -3,6 +3,7 @@
 import { useComputed, useSignal, type Signal } from "@preact/signals"
 import { useEffect, useRef } from "preact/hooks"
 import { mostPicked, Pausing, Several } from "./act"
+import { MainlineFails } from "./facts"
 import { QueueGraph } from "./graph"
 import { Header, Notice, typing } from "./frame"
 import { Figures, Landings, Moving, Troubles } from "./health"
@@ -68,8 +69,9 @@ function Known({ of }: { of: Overview }) {
         <Pausing of={of} />
       </div>
       <Troubles of={of} />
+      <MainlineFails of={of} />
       <Figures of={of} />
-      <Filters />
+      <Filters table={table} />
       {query.value.get("view") === "graph" ? <AsGraph of={of} /> : <Rows of={of} table={table} />}
     </>
   )
@@ -90,10 +92,14 @@ function AsGraph({ of }: { of: Overview }) {
   )
 }
 
-function Filters() {
+function Filters({ table }: { table: Table }) {
   const search = useRef<HTMLInputElement>(null)
   const state = query.value.get("state") ?? ""
   const author = query.value.get("author") ?? ""
+  const team = query.value.get("team") ?? ""
+  // The names are joined, so that rows which move do not draw the filters again.
+  const named = useComputed(() => JSON.stringify([...new Set((table.order.value ?? []).map((id) => table.rows.get(id)!.value.team ?? ""))].filter((name) => name !== "").sort())).value
+  const teams = [...new Set([...(JSON.parse(named) as string[]), ...(team ? [team] : [])])]
   useEffect(() => {
     const onKey = (e: KeyboardEvent) => {
       if (e.key === "/" && !typing(e)) {
@@ -130,12 +136,26 @@ function Filters() {
         <input type="checkbox" checked={author !== ""} disabled={!me.value && author === ""} onChange={() => choose({ author: author ? "" : me.value })} />
         <span>{author && author !== me.value ? plain(author) : "mine"}</span>
       </label>}
+      {!graph && teams.length > 0 && (
+        <label>
+          <span class="unseen">Team</span>
+          <select value={team} onChange={(e) => choose({ team: e.currentTarget.value })}>
+            <option value="">all teams</option>
+            {teams.map((name) => (
+              <option key={name} value={name}>
+                {plain(name)}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
     </form>
   )
 }
 
-function chosen(s: Summary, q: string, state: string, author: string): boolean {
+function chosen(s: Summary, q: string, state: string, author: string, team: string): boolean {
   if (author && !isMine(s.author, author)) return false
+  if (team && s.team !== team) return false
   if (q && !`${s.title ?? ""}\n${s.author ?? ""}\n${s.change}\n${s.why}`.toLowerCase().includes(q)) return false
   switch (state) {
     case "":
@@ -166,8 +186,9 @@ function Rows({ of, table }: { of: Overview; table: Table }) {
     const author = query.value.get("author") ?? ""
     const order = table.order.value
     if (!order) return undefined
-    if (!q && !state && !author) return order
-    return order.filter((id) => chosen(table.rows.get(id)!.value, q, state, author))
+    const team = query.value.get("team") ?? ""
+    if (!q && !state && !author && !team) return order
+    return order.filter((id) => chosen(table.rows.get(id)!.value, q, state, author, team))
   })
   useEffect(() => {
     const onKey = (e: KeyboardEvent) => {
@@ -191,7 +212,7 @@ function Rows({ of, table }: { of: Overview; table: Table }) {
     ) : (
       <Notice title="No change matches">
         <p>
-          <button type="button" onClick={() => choose({ q: "", state: "", author: "" })}>
+          <button type="button" onClick={() => choose({ q: "", state: "", author: "", team: "" })}>
             Show all {plural(table.rows.size, "change")}
           </button>
         </p>

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import { who } from "./me"
 import type { Failure } from "./openapi"
-import { countOf, status, watch } from "./store"
+import { partOf, status, watch } from "./store"
 
 // failureOf is what is wrong with an answer, in words.
 export async function failureOf(answer: Response): Promise<string> {
@@ -24,8 +24,8 @@ export function useRead<T>(path: string, list = ""): { value: T | undefined; wro
   const turn = useSignal(0)
   const reader = who.value
   const live = status.value.live
-  const count = list ? countOf(list).value : 0
-  useEffect(() => (list ? watch({ list }) : undefined), [list])
+  const count = list ? partOf<number>(list).value : 0
+  useEffect(() => (list ? watch({ part: list }) : undefined), [list])
   useEffect(() => {
     if (!reader) {
       value.value = undefined

@@ -23,7 +23,7 @@ export const final = (state: string) => state === "landed" || state === "dropped
 
 const tables = new Map<string, Table>()
 const graphs = new Map<string, Signal<Graph | undefined>>()
-const counts = new Map<string, Signal<number | undefined>>()
+const parts = new Map<string, Signal<unknown>>()
 const details = new Map<string, Signal<Change | null | undefined>>()
 
 export function tableOf(queue: string): Table {
@@ -47,11 +47,12 @@ export function graphOf(queue: string): Signal<Graph | undefined> {
   return graph
 }
 
-// countOf grows whenever a list that is read from its route has changed: undefined until it is known.
-export function countOf(name: string): Signal<number | undefined> {
-  let count = counts.get(name)
-  if (!count) counts.set(name, (count = signal(undefined)))
-  return count
+// partOf is another part of the stream by its name: undefined until it is known. Of a list that is read from its route it is a number,
+// which grows when the list changes; flakes and quarantines are whole.
+export function partOf<T>(name: string): Signal<T | undefined> {
+  let part = parts.get(name)
+  if (!part) parts.set(name, (part = signal(undefined)))
+  return part as Signal<T | undefined>
 }
 
 function take(messages: Message[]) {
@@ -75,11 +76,12 @@ function take(messages: Message[]) {
       } else if (kind === "graph") {
         const graph = graphOf(queue)
         graph.value = (m.type === "state" ? value : merge(graph.value, value)) as Graph
-      } else if (typeof value === "number") {
-        countOf(nameOf(m.part)).value = value
-      } else {
+      } else if (kind === "change") {
         const detail = detailOf(queue, change!)
         detail.value = (m.type === "state" ? value : merge(detail.value, value)) as Change | null
+      } else {
+        const part = partOf(nameOf(m.part))
+        part.value = m.type === "state" ? value : merge(part.value, value)
       }
     }
     for (const table of touched) table.order.value = sorted(table)
@@ -93,7 +95,7 @@ function forget() {
     table.rows.clear()
     table.order.value = undefined
   }
-  for (const part of [...graphs.values(), ...details.values(), ...counts.values()]) part.value = undefined
+  for (const part of [...graphs.values(), ...details.values(), ...parts.values()]) part.value = undefined
 }
 
 // updateTable takes a state or a patch of a table, and reports whether rows came, went or moved.
@@ -165,8 +167,8 @@ interface Watched {
   changes?: string
   detail?: string
   graph?: string
-  // list is the name of a list of which it is told when it changes: "list dead-letters", "models QUEUE".
-  list?: string
+  // part is the name of another part: "list dead-letters", "flakes QUEUE".
+  part?: string
 }
 
 const interests = new Map<object, Watched>()
@@ -175,12 +177,12 @@ function tell() {
   const changes = new Set<string>()
   const watched = new Set<string>()
   const drawn = new Set<string>()
-  const lists = new Set<string>()
+  const others = new Set<string>()
   for (const i of interests.values()) {
     if (i.changes) changes.add(i.changes)
     if (i.detail) watched.add(i.detail)
     if (i.graph) drawn.add(i.graph)
-    if (i.list) lists.add(i.list)
+    if (i.part) others.add(i.part)
   }
   // What is not watched any more is not kept up, so it is forgotten.
   batch(() => {
@@ -191,12 +193,12 @@ function tell() {
     }
     for (const [key, detail] of details) if (!watched.has(key)) detail.value = undefined
     for (const [queue, graph] of graphs) if (!drawn.has(queue)) graph.value = undefined
-    for (const [name, count] of counts) if (!lists.has(name)) count.value = undefined
+    for (const [name, part] of parts) if (!others.has(name)) part.value = undefined
   })
   if (at.value) {
     source.drop()
     void readPast()
-  } else source.want([...[...changes].map((q) => `changes ${q}`), ...[...watched].map((c) => `change ${c}`), ...[...drawn].map((q) => `graph ${q}`), ...lists])
+  } else source.want([...[...changes].map((q) => `changes ${q}`), ...[...watched].map((c) => `change ${c}`), ...[...drawn].map((q) => `graph ${q}`), ...others])
 }
 
 // reading is the state of what is read of the past: whether it is under way, waits for the gateway to read the log, and what is wrong.
@@ -252,7 +254,14 @@ async function partsThen(moment: string, signal: AbortSignal): Promise<(() => vo
     if (then) overviews[r.queue] = then
   }
   for (const i of [...interests.values()]) {
-    if (i.list) continue
+    if (i.part) {
+      const [kind, name] = [i.part.slice(0, i.part.indexOf(" ")), i.part.slice(i.part.indexOf(" ") + 1)]
+      if (kind !== "flakes" && kind !== "quarantines") continue // what has no past
+      const then = await get<unknown>(`/v1/queues/${encodeURIComponent(name)}/${kind}`)
+      if (then === undefined) return undefined
+      out.push(() => (partOf(i.part!).value = then ?? undefined))
+      continue
+    }
     const [queue, id] = i.detail ? [i.detail.slice(0, i.detail.indexOf("/")), i.detail.slice(i.detail.indexOf("/") + 1)] : [i.changes ?? i.graph!, ""]
     const path = `/v1/queues/${encodeURIComponent(queue)}`
     if (i.detail) {
@@ -280,7 +289,7 @@ async function partsThen(moment: string, signal: AbortSignal): Promise<(() => vo
 // shownThen is how many changes of a queue are shown of the past.
 const shownThen = 1200
 
-// watch has a queue's changes, its graph, a change, or the count of a list kept up until the function that it returns is called.
+// watch has a queue's changes, its graph, a change, or another part kept up until the function that it returns is called.
 export function watch(what: Watched): () => void {
   const token = {}
   interests.set(token, what)
