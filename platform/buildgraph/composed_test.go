@@ -151,3 +151,26 @@ func TestABuildSystemBesideAnotherHasItsPart(t *testing.T) {
 		}
 	}
 }
+
+// TestTheFirstManifestLeavesOtherTargetsAlone: what init proposes to land beside the targets that adapters find.
+func TestTheFirstManifestLeavesOtherTargetsAlone(t *testing.T) {
+	for adapter, tree := range map[configuration.Adapter]files{
+		configuration.AdapterGo:     {"go.mod": "module m\n\ngo 1.26\n", "a/a.go": "package a\n"},
+		configuration.AdapterNode:   {"web/package.json": `{"name": "web", "version": "1.0.0", "scripts": {"test": "node --test"}}` + "\n", "web/index.js": "exports.a = 1\n"},
+		configuration.AdapterCargo:  {"core/Cargo.toml": "[package]\nname = \"core\"\nversion = \"0.1.0\"\nedition = \"2021\"\n", "core/src/lib.rs": "pub fn a() {}\n"},
+		configuration.AdapterPython: {"pyproject.toml": "[project]\nname = \"ml\"\nversion = \"0.1.0\"\n", "ml/__init__.py": "a = 1\n"},
+	} {
+		f := newFixture(t)
+		base := f.commits("", tree, files{"SECURITY_CONTACTS": "ada\n", "hack/.golint_failures": "none\n", "hack/verify.sh": "true\n"})[1]
+		settings := configuration.Analysis{Adapter: configuration.AdapterAuto, Adapters: []configuration.AdapterUse{{Adapter: configuration.AdapterManifest}, {Adapter: adapter}}}
+		r := f.analyze(settings, base, files{"hack/landfall.yaml": "targets:\n- name: hack\n  sources: ['*.sh']\n  steps: [{name: verify, run: [./verify.sh]}]\n"})
+		if got := versions(r); got != "//hack@1" || r.All || r.Invalid != nil {
+			t.Errorf("beside %s the first manifest affects %q (all %v, %q, %+v)", adapter, got, r.All, r.Reasons, r.Invalid)
+		}
+		for _, leaf := range r.Leaves {
+			if path := targets.FileOf(leaf); path != "" && path != "hack/landfall.yaml" {
+				t.Errorf("beside %s the first manifest changes %s", adapter, path)
+			}
+		}
+	}
+}

@@ -10,7 +10,7 @@ import (
 
 // Scheme is part of every target's hash; it changes when what a manifest means
 // does.
-const Scheme = "manifest/1"
+const Scheme = "manifest/2"
 
 // environmentNode names the definition that every target depends on.
 const environmentNode = "environment"
@@ -52,7 +52,7 @@ func assemble(ctx context.Context, id string, r *repository, closed bool) (*targ
 // addTree defines every file and listing, used or not (the engine's contract).
 func (a *assembler) addTree() {
 	for _, e := range a.repository.snapshot.entries {
-		a.files[e.Path] = a.builder.File(e.Path, e.Mode, e.Kind+" "+e.Object)
+		a.files[e.Path] = a.builder.File(e.Path, e.Mode, e.Object)
 	}
 	for _, e := range a.repository.snapshot.manifests {
 		a.builder.Interprets(e.Path)

@@ -140,7 +140,7 @@ func (a *assembler) file(from targets.Node, path string) {
 // addTree defines every file, what each folder holds, and the configuration in it.
 func (a *assembler) addTree() {
 	for i, e := range a.entries {
-		a.files[i] = a.builder.File(e.Path, e.Mode, e.Kind+" "+e.Object)
+		a.files[i] = a.builder.File(e.Path, e.Mode, e.Object)
 	}
 	if a.options.Closed {
 		a.builder.Closed()

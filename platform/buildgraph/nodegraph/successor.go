@@ -64,7 +64,7 @@ func (l *loading) derive(ctx context.Context, id string, entries []gittree.Entry
 		files := make([]targets.FileContent, len(edited))
 		for k, i := range edited {
 			e := &entries[i]
-			files[k] = targets.FileContent{Path: e.Path, Mode: e.Mode, Object: e.Kind + " " + e.Object}
+			files[k] = targets.FileContent{Path: e.Path, Mode: e.Mode, Object: e.Object}
 		}
 		if graph, ok := recent.graph.Successor(id, files); ok {
 			return graph, recent.facts, nil
