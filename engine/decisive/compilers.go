@@ -22,17 +22,11 @@ var (
 // compilers finds what does not compile, of languages whose compilers name a file and a line on one line.
 func compilers(lines []string, tree Tree) (found []finding) {
 	put := func(at int, file, line, text string) {
-		found = append(found, finding{doesNotCompile, at, joined(tree.first([]place{{file, line}}), text)})
+		found = append(found, finding{tree.classOf(file), at, joined(tree.first([]place{{file, line}}), text)})
 	}
-	testing := false
 	for i, line := range lines {
 		if len(found) >= enough {
 			break
-		}
-		// What a test logs can look the same.
-		testing = strings.HasPrefix(line, "=== RUN ") || testing && !strings.HasPrefix(line, "--- ") && !strings.HasPrefix(line, "FAIL\t")
-		if testing {
-			continue
 		}
 		if !strings.Contains(line, ": ") && !strings.HasPrefix(line, "# ") {
 			continue
@@ -89,7 +83,7 @@ func rustc(lines []string, tree Tree) (found []finding) {
 		f := finding{class: report, at: i, text: line}
 		for _, below := range lines[i+1 : min(len(lines), i+4)] {
 			if at := match(rustArrow, below); at != nil {
-				f.class, f.text = doesNotCompile, joined(tree.first([]place{{at[1], at[2]}}), line)
+				f.class, f.text = tree.classOf(at[1]), joined(tree.first([]place{{at[1], at[2]}}), line)
 				break
 			}
 		}

@@ -57,8 +57,8 @@ type finding struct {
 	text string
 }
 
-// Lines returns at most three lines, most decisive first: what does not compile, else the tests that failed, else what ended
-// the program. Each stands by itself, as "FILE:LINE: TEST: MESSAGE" where these are known, with FILE relative to the tree's
+// Lines returns at most three lines, most decisive first: what does not compile, in a file that the tree has and outside of what
+// tests print, else the tests that failed, else what ended the program. Each stands by itself, as "FILE:LINE: TEST: MESSAGE" where these are known, with FILE relative to the tree's
 // root. It is valid UTF-8 without control characters, at most MaxBytes long. Reports are JUnit reports that the step has left,
 // or logs of Bazel's tests. They are read if the output names neither an error of a compiler nor a test.
 func Lines(output []byte, tree Tree, reports ...[]byte) []string {
@@ -102,10 +102,21 @@ func Lines(output []byte, tree Tree, reports ...[]byte) []string {
 func recognised(lines []string, tree Tree) (found []finding) {
 	tree.entered = tree.entries(lines)
 	for _, recognise := range []func([]string, Tree) []finding{
-		compilers, goTests, goPanics, goRaces, pytest, unittest, doctests, tracebacks, jest, vitest, mocha, tap, nodeSpec, nodeThrows, eslint,
-		rustc, rustPanics, bazel, junit, makes,
+		goTests, goPanics, goRaces, pytest, unittest, doctests, jest, vitest, mocha, tap, nodeSpec, rustPanics, bazel, junit, makes,
 	} {
 		found = append(found, recognise(lines, tree)...)
+	}
+	outside := withoutPrints(lines)
+	for _, recognise := range []func([]string, Tree) []finding{compilers, eslint, rustc} {
+		found = append(found, recognise(outside, tree)...)
+	}
+	for _, recognise := range []func([]string, Tree) []finding{tracebacks, nodeThrows} {
+		for _, f := range recognise(lines, tree) {
+			if outside[f.at] == "" { // printed by a test, or what ended the run
+				f.class = max(f.class, crash)
+			}
+			found = append(found, f)
+		}
 	}
 	return found
 }
@@ -196,6 +207,15 @@ func (t Tree) locate(name, in string) (string, bool) {
 		}
 	}
 	return name, false
+}
+
+// classOf returns the class of what a compiler or linter says of a file. A file that the tree does not have may be one of a test's,
+// and a failed test says more.
+func (t Tree) classOf(file string) class {
+	if _, own := t.locate(file, ""); t.Has != nil && !own {
+		return complaint
+	}
+	return doesNotCompile
 }
 
 // enters is what make, ninja, and the steps of JavaScript print where they go to a folder.

@@ -169,6 +169,45 @@ func TestTheDecisiveLinesOfWhatIsWrittenByHand(t *testing.T) {
 	}
 }
 
+// TestWhatTestsPrintDoesNotHideAFailure: a test can print what a compiler says, of a file of the tree too. What a compiler itself says
+// before or after the tests, or in place of them, still comes first.
+func TestWhatTestsPrintDoesNotHideAFailure(t *testing.T) {
+	tree := decisive.Tree{Root: "/tree", Has: func(name string) bool {
+		return slices.Contains([]string{"a/a.go", "a/a_test.go", "src/x.ts", "x.test.js", "a.py", "test_a.py"}, name)
+	}}
+	const (
+		goFails  = "--- FAIL: TestA (0.00s)\n    a_test.go:3: want 1\nFAIL\nFAIL\texample.com/m/a\t0.1s\n"
+		goWants  = "a/a_test.go:3: TestA: want 1"
+		jest     = "FAIL x.test.js\n  ● adds\n\n    want 1\n\n      at x.test.js:3:5\n\nTest Suites: 1 failed, 1 total\n"
+		pyStarts = "============================= test session starts ==============================\n"
+		pyFails  = "=================================== FAILURES ===================================\n____________________________________ test_a ____________________________________\n"
+	)
+	for _, c := range []struct{ name, output, want string }{
+		{"of a file that is not in the tree", "input.go:3:7: unused variable x\n" + goFails, goWants},
+		{"of a file of the tree", "a/a.go:3:7: unused variable x\n" + goFails, goWants},
+		{"in an earlier package that passes", "=== RUN   TestB\na/a.go:3:7: unused\n--- PASS: TestB (0.00s)\na/a.go:4:7: unused\nPASS\nok  \texample.com/m/b\t0.1s\n" + goFails, goWants},
+		{"a linter before tests that pass", "a/a.go:3:7: unused variable x\nok  \texample.com/m/a\t0.1s\n", "a/a.go:3: unused variable x"},
+		{"a linter before the verbose tests", "a/a.go:3:7: unused variable x\n=== RUN   TestA\na/a.go:4:7: unused\n" + goFails, "a/a.go:3: unused variable x"},
+		{"a linter after the tests", goFails + "a/a.go:3:7: unused variable x\n", "a/a.go:3: unused variable x"},
+		{"a package that does not compile", "# example.com/m/a\na/a.go:3:7: undefined: x\n" + goFails, "a/a.go:3: undefined: x"},
+		{"a file of the tree's generated code", "gen/x.go:3:7: undefined: x\n", "gen/x.go:3: undefined: x"},
+		{"a compiler beside a test of Bazel's", "==================== Test output for //a:test:\na/a.go:4:7: unused\n" + goFails + strings.Repeat("=", 80) + "\na/a.go:3:7: undefined: x\n", "a/a.go:3: undefined: x"},
+		{"jest's test that writes to the terminal", "src/x.ts(4,3): error TS2322: not assignable\n" + jest, "x.test.js:3: adds: want 1"},
+		{"a compiler in another workspace of npm's", "> a@1.0.0 build\n> tsc\n\nsrc/x.ts(4,3): error TS2322: not assignable\n> b@1.0.0 test\n> jest\n\n" + jest, "src/x.ts:4: TS2322: not assignable"},
+		{"a compiler after jest passed, with what tests printed", "src/x.ts(4,3): error TS2322: not assignable\nPASS x.test.js\n  ● Console\n\n    console.error\n      no\n\nTest Suites: 1 passed, 1 total\n", "src/x.ts:4: TS2322: not assignable"},
+		{"pytest's captured log", pyStarts + pyFails + "E   assert 1 == 2\n\ntest_a.py:3: AssertionError\n------------------------------ Captured log call -------------------------------\na.py:1:1: F401 unused import\n", "test_a.py:3: test_a: assert 1 == 2"},
+		{"a plugin of pytest's that checks files", pyStarts + strings.Replace(pyFails, "test_a", "FLAKE8", 1) + "a.py:1:1: F401 unused import\n", "a.py:1: F401 unused import"},
+		{"what ended pytest", pyStarts + "Traceback (most recent call last):\n  File \"/tree/a.py\", line 3, in stop\n    stop()\nRuntimeError: no database\n", "a.py:3: RuntimeError: no database"},
+		{"the exception that followed from another", pyFails + "a.py:6: in load\n    x\nE   KeyError: 'a'\n\nThe above exception was the direct cause of the following exception:\ntest_a.py:3: in test_a\n    load()\na.py:8: in load\n    raise\nE   ValueError: no a\n", "a.py:8: test_a: ValueError: no a"},
+		{"a file that does not compile behind another exception", "==================================== ERRORS ====================================\n_________________________ ERROR collecting test_a.py __________________________\nE   KeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\nE     File \"/tree/a.py\", line 2\nE       def f(\nE            ^\nE   SyntaxError: '(' was never closed\n", "a.py:2: SyntaxError: '(' was never closed"},
+		{"a module of unittest's that does not load", "======================================================================\nFAIL: test_b (test_b.B.test_b)\n----------------------------------------------------------------------\nTraceback (most recent call last):\n  File \"/tree/test_a.py\", line 3, in test_b\n    self.fail()\nAssertionError: None\n\n======================================================================\nERROR: test_a (unittest.loader._FailedTest.test_a)\n----------------------------------------------------------------------\nImportError: Failed to import test module: test_a\nTraceback (most recent call last):\n  File \"/tree/a.py\", line 2\n    def f(\n         ^\nSyntaxError: '(' was never closed\n\n\n----------------------------------------------------------------------\nRan 2 tests in 0.000s\n", "a.py:2: test_a: SyntaxError: '(' was never closed"},
+	} {
+		if got := strings.Join(decisive.Lines([]byte(c.output), tree), "|"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 // TestASummaryThatCountsNoFailureIsNotDecisive: what a tool says that has found nothing wrong, before another command fails.
 func TestASummaryThatCountsNoFailureIsNotDecisive(t *testing.T) {
 	for _, summary := range []string{

@@ -86,6 +86,9 @@ func actualAndExpected(actual, expected string) string {
 
 var jestTitle = regexp.MustCompile(`^  ● (.+)$`)
 
+// jestConsole is the title above what the tests of a suite have printed.
+const jestConsole = "Console"
+
 // jest finds the tests that failed, and the suites that do not load.
 func jest(lines []string, tree Tree) (found []finding) {
 	for i, line := range lines {
@@ -93,7 +96,7 @@ func jest(lines []string, tree Tree) (found []finding) {
 			break
 		}
 		m := match(jestTitle, line)
-		if m == nil || m[1] == "Console" {
+		if m == nil || m[1] == jestConsole {
 			continue
 		}
 		end := blockEnd(lines, i+1, func(l string) bool {
@@ -124,9 +127,12 @@ func vitest(lines []string, tree Tree) (found []finding) {
 		}
 		end := blockEnd(lines, i+1, func(l string) bool { return strings.HasPrefix(l, "⎯⎯") })
 		block := lines[i+1 : end]
-		at := tree.first(jsFrames(block))
-		if at == "" {
-			at, _ = tree.locate(m[1], "")
+		at, _ := tree.locate(m[1], "")
+		for _, frame := range jsFrames(block) {
+			if file, own := tree.locate(frame.file, ""); own {
+				at = file + ":" + frame.line
+				break
+			}
 		}
 		f := finding{failedTest, i, joined(at, m[2], assertion(block))}
 		if m[2] == "" {
@@ -262,7 +268,8 @@ func nodeSpec(lines []string, tree Tree) (found []finding) {
 	return found
 }
 
-var nodeSource = regexp.MustCompile(`^((?:file://)?/\S+\.\w+):(\d+)$`)
+// nodeSource begins what node says of a file that it cannot read, in mocha's words too.
+var nodeSource = regexp.MustCompile(`^(?: Exception during run: )?((?:file://)?/\S+\.\w+):(\d+)$`)
 
 // nodeThrows finds what ended a program that node ran.
 func nodeThrows(lines []string, tree Tree) (found []finding) {
@@ -270,21 +277,18 @@ func nodeThrows(lines []string, tree Tree) (found []finding) {
 		if len(found) >= enough {
 			break
 		}
-		if len(found) >= enough {
-			break
-		}
 		if !jsException.MatchString(line) || i+1 >= len(lines) || !strings.HasPrefix(strings.TrimSpace(lines[i+1]), "at ") {
 			continue
 		}
 		f := finding{class: crash, at: i}
-		if strings.HasPrefix(line, "SyntaxError") {
-			f.class = doesNotCompile
-		}
 		var places []place
 		for _, before := range lines[max(0, i-6):i] {
 			if m := match(nodeSource, before); m != nil {
 				places = append(places, place{m[1], m[2]})
 			}
+		}
+		if len(places) > 0 && strings.HasPrefix(line, "SyntaxError") && tree.classOf(places[0].file) == doesNotCompile {
+			f.class = doesNotCompile // one without a source was raised for data
 		}
 		end := blockEnd(lines, i+1, func(l string) bool { return !strings.HasPrefix(strings.TrimSpace(l), "at ") })
 		places = append(places, jsFrames(lines[i+1:end])...)
@@ -307,7 +311,7 @@ func eslint(lines []string, tree Tree) (found []finding) {
 			break
 		}
 		if m := match(eslintLine, line); m != nil && file != "" {
-			found = append(found, finding{doesNotCompile, i, joined(tree.first([]place{{file, m[1]}}), m[2])})
+			found = append(found, finding{tree.classOf(file), i, joined(tree.first([]place{{file, m[1]}}), m[2])})
 		} else if line == "" {
 			file = ""
 		} else if strings.HasPrefix(line, "/") && eslintFile.MatchString(line) {

@@ -13,7 +13,9 @@ var (
 	pytestSection = regexp.MustCompile(`^=+ (.+?) =+$`)
 	pytestBlock   = regexp.MustCompile(`^_{3,} (.+?) _{3,}$`)
 	pytestPlace   = regexp.MustCompile(`^(\S[^:\s]*\.\w+):(\d+):(?: (.*))?$`)
-	pytestShort   = regexp.MustCompile(`^(?:FAILED|ERROR) (\S+?\.\w+)(?:::(\S.*?))?(?: - (.*))?$`)
+	// pyChain stands between an exception and the one that was raised while it was handled.
+	pyChain     = regexp.MustCompile(`^(?:During handling of the above exception, another exception occurred|The above exception was the direct cause of the following exception):$`)
+	pytestShort = regexp.MustCompile(`^(?:FAILED|ERROR) (\S+?\.\w+)(?:::(\S.*?))?(?: - (.*))?$`)
 )
 
 // pytest finds the tests that failed, in any of pytest's styles.
@@ -28,9 +30,9 @@ func pytest(lines []string, tree Tree) (found []finding) {
 		b = pytestFailure{}
 	}
 	for i, line := range lines {
-		if m := match(pytestSection, line); m != nil && strings.HasPrefix(line, "=") {
+		if next := pytestSectionOf(line); next != "" {
 			flush()
-			section = m[1]
+			section = next
 			continue
 		}
 		switch section {
@@ -40,9 +42,7 @@ func pytest(lines []string, tree Tree) (found []finding) {
 				b = pytestFailure{name: m[1], at: i}
 				continue
 			}
-			if strings.HasPrefix(line, "-") && strings.Contains(line, " Captured ") {
-				b.captured = true
-			}
+			b.captured = b.captured || pytestCaptured(line)
 			if b.name == "" { // --tb=line
 				if m := match(pytestPlace, line); m != nil && m[3] != "" {
 					found = append(found, finding{failedTest, i, joined(tree.first([]place{{m[1], m[2]}}), m[3])})
@@ -62,6 +62,22 @@ func pytest(lines []string, tree Tree) (found []finding) {
 		return short
 	}
 	return found
+}
+
+// pytestSectionOf returns the title of the section that a line begins, "" if it begins none.
+func pytestSectionOf(line string) string {
+	if !strings.HasPrefix(line, "=") || !strings.HasSuffix(line, "=") {
+		return ""
+	}
+	if m := match(pytestSection, line); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// pytestCaptured reports whether what a test printed or logged follows.
+func pytestCaptured(line string) bool {
+	return strings.HasPrefix(line, "-") && strings.Contains(line, " Captured ")
 }
 
 // noTests finds where pytest ran no test, which fails. Where that has a cause, pytest complains of it.
@@ -98,6 +114,10 @@ func (b *pytestFailure) read(line string) {
 		b.example.read(line)
 		return
 	}
+	if pyChain.MatchString(line) { // the last exception failed the test
+		b.places, b.says, b.syntax = nil, nil, nil
+		return
+	}
 	if text, is := strings.CutPrefix(line, "E "); is {
 		text = strings.TrimSpace(text)
 		if m := match(pyFrame, text); m != nil {
@@ -122,7 +142,7 @@ func (b *pytestFailure) finding(tree Tree) (f finding, is bool) {
 	}
 	for _, text := range b.says {
 		if pySyntax.MatchString(text) && b.syntax != nil {
-			f.class, f.text = doesNotCompile, joined(tree.first([]place{*b.syntax}), text)
+			f.text = joined(tree.last(append(b.places, *b.syntax)), name, text)
 			return f, true
 		}
 	}
@@ -193,21 +213,35 @@ var unittestHead = regexp.MustCompile(`^(?:FAIL|ERROR): (\S+)`)
 // unittest finds the tests that failed in Python's own framework.
 func unittest(lines []string, tree Tree) (found []finding) {
 	for i := 1; i+2 < len(lines) && len(found) < enough; i++ {
-		if m := match(unittestHead, lines[i]); m != nil && strings.HasPrefix(lines[i-1], "======") {
-			for at := i + 1; at < min(len(lines), i+6); at++ {
-				if t, end := traceback(lines, at); end > 0 {
-					f := t.finding(tree, m[1])
-					f.at = i
-					found = append(found, f)
+		if !headsUnittest(lines, i) {
+			continue
+		}
+		for at := i + 1; at < min(len(lines), i+6); at++ {
+			t, end := traceback(lines, at)
+			if end == 0 {
+				continue
+			}
+			for end+4 < len(lines) && pyChain.MatchString(lines[end+2]) { // the last exception failed the test
+				next, its := traceback(lines, end+4)
+				if its == 0 {
 					break
 				}
+				t, end = next, its
 			}
+			f := t.finding(tree, match(unittestHead, lines[i])[1])
+			if f.at = i; f.class != doesNotCompile || !strings.Contains(lines[i], "_FailedTest") { // a module that does not load
+				f.class = failedTest
+			}
+			found = append(found, f)
+			break
 		}
 	}
-	for i := range found {
-		found[i].class = min(found[i].class, failedTest)
-	}
 	return found
+}
+
+// headsUnittest reports whether a line names a test that failed.
+func headsUnittest(lines []string, at int) bool {
+	return at > 0 && strings.HasPrefix(lines[at-1], "======") && unittestHead.MatchString(lines[at])
 }
 
 // tracebacks finds what ended a Python program.
@@ -226,7 +260,7 @@ func tracebacks(lines []string, tree Tree) (found []finding) {
 		if m := match(pyFrame, lines[i]); m != nil && i+3 < len(lines) && strings.HasPrefix(lines[i], "  File ") {
 			for _, line := range lines[i+1 : min(len(lines), i+5)] {
 				if pySyntax.MatchString(line) {
-					found = append(found, finding{doesNotCompile, i, joined(tree.first([]place{{m[1], m[2]}}), line)})
+					found = append(found, finding{tree.classOf(m[1]), i, joined(tree.first([]place{{m[1], m[2]}}), line)})
 					break
 				}
 			}
@@ -265,7 +299,7 @@ func traceback(lines []string, at int) (t raised, end int) {
 
 func (t raised) finding(tree Tree, test string) finding {
 	f := finding{class: crash, at: t.at}
-	if pySyntax.MatchString(t.says) {
+	if n := len(t.frames); pySyntax.MatchString(t.says) && (n == 0 || tree.classOf(t.frames[n-1].file) == doesNotCompile) {
 		f.class = doesNotCompile
 	}
 	f.text = joined(tree.last(t.frames), test, strings.TrimPrefix(t.says, "AssertionError: "))
