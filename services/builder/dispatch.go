@@ -39,6 +39,7 @@ type session struct {
 
 	mu         sync.Mutex
 	assemblies map[string]*assembly // by build
+	fillings   map[string]*filling  // by queue
 
 	// Only the dispatcher uses what follows. Tasks send on ended what it has to do when they end. idle holds the workers
 	// that can take a step now.

@@ -16,8 +16,9 @@ import (
 )
 
 // goTool stands for the go command. For several packages it does what the file "together" says, for one what "alone" says; it
-// appends what it was asked for to "runs".
+// appends what it was asked for to "runs". What fills a cache it appends to "fills".
 const goTool = `#!/bin/sh
+[ "$1" = list ] && { echo "$@ of" * >>$OUTSIDE/fills; touch $GOCACHE/std; exit; }
 echo "$@" >>$OUTSIDE/runs
 case " $* " in *" -json "*) . $OUTSIDE/together;; *) . $OUTSIDE/alone;; esac
 `

@@ -144,15 +144,20 @@ func (w *worker) execute(ctx context.Context, j *job, place *workplace, log io.W
 	}
 	place.step.Fill(&place.request)
 	place.request.Log = log
-	for _, use := range place.caches {
-		if use.Overlay != nil {
-			place.request.Overlays = append(place.request.Overlays, *use.Overlay)
-		}
-	}
+	place.giveOverlays()
 	if place.server != nil || place.serverKey != "" && len(j.companions) > 0 && place.step.Sandboxed() {
 		return w.serve(ctx, place, j), false
 	}
 	return execution.Run(ctx, place.request), false
+}
+
+// giveOverlays adds the caches in layers to the request.
+func (p *workplace) giveOverlays() {
+	for _, use := range p.caches {
+		if use.Overlay != nil {
+			p.request.Overlays = append(p.request.Overlays, *use.Overlay)
+		}
+	}
 }
 
 // couldNotRun returns the result of a step that was not started.

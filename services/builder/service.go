@@ -159,7 +159,7 @@ func (b *Builder) Run(ctx context.Context) error {
 		return fmt.Errorf("log store: %w", err)
 	}
 	kept := &caches.Store{Dir: filepath.Join(dir, "caches", fileName(b.Instance)), Logger: b.Logger}
-	s := &session{Builder: b, dir: dir, caches: kept, shared: newShared(), assemblies: map[string]*assembly{}, networks: map[string]sandbox.Network{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
+	s := &session{Builder: b, dir: dir, caches: kept, shared: newShared(), assemblies: map[string]*assembly{}, fillings: map[string]*filling{}, networks: map[string]sandbox.Network{}, jobs: map[stepKey]*job{}, preparing: map[string]context.CancelFunc{},
 		unfit: map[string]*unfit{}, forgetting: map[string]*forgetting{}, strange: map[string]bool{}, urgentSince: map[string]time.Time{}}
 	if s.outputs, err = s.newKeeper(ctx, filepath.Join(dir, "outputs")); err != nil {
 		return err

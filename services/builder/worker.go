@@ -259,6 +259,7 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	case len(target.Commands) == 0:
 		return &workplace{problem: unverifiable(part, invalid)}
 	}
+	w.fillCaches(ctx, j, a, target)
 	key := ""
 	if !part.Graph.Leaving().Given(target.Name) { // what is given to a step is gone with the next checkout
 		key = w.serverKey(j, tree, target)
@@ -297,22 +298,31 @@ func unverifiable(part buildgraph.Part, invalid *buildgraph.Invalid) string {
 	return "The tree's targets are not known" + lacking + "landfall init --check says why."
 }
 
+// worktreeOf returns the worker's worktree of a repository, and makes it if there is none.
+func (w *worker) worktreeOf(ctx context.Context, repository string, repo *gitrepo.Repo) (*gitrepo.Worktree, error) {
+	if worktree := w.worktrees[repository]; worktree != nil {
+		return worktree, nil
+	}
+	name := strconv.Itoa(w.number)
+	if w.abandoned > 0 {
+		name += "-" + strconv.Itoa(w.abandoned)
+	}
+	dir := filepath.Join(w.dir, "worktrees", fileName(w.Instance), fileName(repository), name)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, err
+	}
+	worktree, err := repo.AddWorktree(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	w.worktrees[repository] = worktree
+	return worktree, nil
+}
+
 func (w *worker) checkOut(ctx context.Context, repository string, repo *gitrepo.Repo, part buildgraph.Part, target string) (*workplace, error) {
-	worktree := w.worktrees[repository]
-	if worktree == nil {
-		name := strconv.Itoa(w.number)
-		if w.abandoned > 0 {
-			name += "-" + strconv.Itoa(w.abandoned)
-		}
-		dir := filepath.Join(w.dir, "worktrees", fileName(w.Instance), fileName(repository), name)
-		if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-			return nil, err
-		}
-		var err error
-		if worktree, err = repo.AddWorktree(ctx, dir); err != nil {
-			return nil, err
-		}
-		w.worktrees[repository] = worktree
+	worktree, err := w.worktreeOf(ctx, repository, repo)
+	if err != nil {
+		return nil, err
 	}
 	holds, err := checkOutFor(ctx, worktree, part.Tree, part, target)
 	if err != nil {

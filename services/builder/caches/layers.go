@@ -189,6 +189,42 @@ func (l *layered) end(u *Use, passed bool, by []*eventsv1.ChangeRef) {
 	}
 }
 
+// Cold reports whether a cache in layers of a queue has nothing in it. One that cannot be opened, or that steps cannot be given in
+// layers, is not.
+func (s *Store) Cold(queue, name string) bool {
+	if !s.Layers {
+		return false
+	}
+	l := s.layered(filepath.Join(s.Dir, queue, name) + "@mainline")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.open(); err != nil || len(l.stack) != 1 {
+		return false
+	}
+	entries, err := os.ReadDir(l.path(l.stack[0].name))
+	return err == nil && len(entries) == 0
+}
+
+// Lay gives the folder back, as End does, and lays what was written to it on top of the layers that all steps read, at once. Only code
+// of the mainline may have run with it.
+func (u *Use) Lay() {
+	if u.Overlay == nil {
+		u.End(true, nil)
+		return
+	}
+	l := u.layers
+	unused := append(l.release(u), u.run)
+	name := filepath.Join(u.run, "upper")
+	_, size, err := list(l.path(name))
+	if err == nil {
+		err = l.push(layer{name: name, size: size})
+	}
+	u.store.warn(l.path(name), err)
+	for _, name := range unused {
+		u.store.warn(l.path(name), execution.RemoveAll(l.path(name)))
+	}
+}
+
 // release takes the layers that a step read back, and returns those that nobody needs any more.
 func (l *layered) release(u *Use) (unused []string) {
 	if u.Overlay == nil {

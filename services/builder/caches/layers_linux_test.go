@@ -316,3 +316,25 @@ func TestMergedLayersAreWhatTheKernelShows(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatTheMainlineLaysIsSeenAtOnce(t *testing.T) {
+	s := layeredStore(t, t.TempDir())
+	if !s.Cold("q", "c") {
+		t.Error("a cache with nothing in it is not cold")
+	}
+	first, before := acquire(t, s, "1", inLayers), acquire(t, s, "1", inLayers)
+	write(t, first, "std")
+	first.Lay()
+	if got := seen(t, acquire(t, s, "1", inLayers)); !slices.Equal(got, []string{"std"}) {
+		t.Errorf("the next step finds %q", got)
+	}
+	if got := seen(t, before); len(got) > 0 {
+		t.Errorf("a step that ran meanwhile finds %q", got)
+	}
+	if s.Cold("q", "c") {
+		t.Error("a cache with a layer is cold")
+	}
+	if again := layeredStore(t, s.Dir); again.Cold("q", "c") {
+		t.Error("a cache with a layer is cold after a restart")
+	}
+}

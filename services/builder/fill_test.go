@@ -1,0 +1,56 @@
+package builder
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"landfall.build/engine/targets"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/configuration"
+	"landfall.build/services/builder/execution"
+)
+
+// TestAColdGoCacheIsFilledFromTheMainlineOnce: what a step of a change leaves in a cache is seen by no other step before the change has
+// landed.
+func TestAColdGoCacheIsFilledFromTheMainlineOnce(t *testing.T) {
+	if err := execution.LayersAvailable(t.Context(), t.TempDir()); err != nil {
+		t.Skip(err)
+	}
+	s, base, names := newGoSite(t, 3, "", `[ -e $GOCACHE/std ] && echo warm >>$OUTSIDE/caches || echo cold >>$OUTSIDE/caches`)
+	queue := s.config.Queues[queueName]
+	queue.Steps.Groups = configuration.GroupsOff
+	s.config.Queues[queueName] = queue
+	change := s.commit(base, map[string]string{"a/x_test.go": "package a // 2\n", "new/go.mod": "module y\n"})
+	build := s.scheduled("b1", base, asked(names...)...)
+	build.Change = &eventsv1.AssumedChange{Change: &eventsv1.ChangeRef{Change: "c", Revision: 1}, LandingCommits: []*eventsv1.LandingCommit{{Head: change, Base: base}}}
+	s.start("a", func(o *Options) { o.Workers = 2 })
+	s.decide(build)
+	s.ends(1, names...)
+	for name, want := range map[string]string{"caches": "warm\nwarm\nwarm\n", "fills": "list -e -export -test -deps ./... of a b c go.mod\n"} {
+		got, err := os.ReadFile(s.outside(name))
+		if err != nil || string(got) != want {
+			t.Errorf("%s are %q (%v), want %q", name, got, err, want)
+		}
+	}
+}
+
+func TestOnlyModulesThatGoFindsPackagesInAreFilled(t *testing.T) {
+	for file, want := range map[string]bool{
+		"go.mod": true, "tools/go.mod": true, "a/b.c/go.mod": true, "go.mod/x": false, "x/testdata/go.mod": false, "vendor/m/go.mod": false,
+		".cache/go.mod": false, "a/_old/go.mod": false, "a/go.mod.txt": false,
+	} {
+		if isGoModule(file) != want {
+			t.Errorf("%s: %v, want %v", file, !want, want)
+		}
+	}
+}
+
+func TestACacheIsFilledAsStepsCompile(t *testing.T) {
+	target := targets.Target{Commands: []targets.Command{
+		{Argv: []string{"sh", "-c", "-race"}}, {Argv: []string{"/usr/bin/go", "test", "-race", "-count=1", "-tags=a,b", "./x"}}, {Argv: []string{"go", "vet", "-race", "."}},
+	}}
+	if got := strings.Join(goFlags(target), " "); got != "-race -tags=a,b" {
+		t.Errorf("flags are %q", got)
+	}
+}
