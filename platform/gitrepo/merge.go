@@ -133,6 +133,13 @@ func (r *Repo) mergeThreeWay(ctx context.Context, key mergeKey) (string, *Confli
 		conflict.Messages[i] = strings.NewReplacer(ours, "the mainline", theirs, "the change").Replace(message)
 	}
 	conflict.Lines = r.conflictLines(ctx, string(tree), ours, conflict.Paths[:min(len(conflict.Paths), maxConflictLines)])
+	// git moves a file aside that a folder takes the place of, or whose mode is another on each side, to its path with ~ and the commit.
+	for i, name := range conflict.Paths {
+		for _, commit := range []string{ours, theirs} {
+			name, _, _ = strings.Cut(name, "~"+commit)
+		}
+		conflict.Paths[i] = name
+	}
 	if ctx.Err() != nil {
 		return "", nil, context.Cause(ctx) // Without its lines the conflict would be remembered for those who ask next.
 	}

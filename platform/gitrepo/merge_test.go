@@ -153,6 +153,24 @@ func TestTheFirstConflictOfAFileHasItsLine(t *testing.T) {
 	}
 }
 
+// TestAConflictNamesFilesOfTheTrees, not those that git makes up for what it moves aside.
+func TestAConflictNamesFilesOfTheTrees(t *testing.T) {
+	f := newFixture(t)
+	f.write("x", "x\n")
+	base := f.commit("base")
+	f.write("data", "file\n")
+	ours := f.commit("ours")
+	f.publish("ours")
+	f.git("checkout", "--quiet", "-b", "theirs", base)
+	f.write("data/y.txt", "y\n")
+	theirs := f.commit("theirs")
+	f.publish("theirs")
+	_, conflict, err := f.repo.MergeTrees(t.Context(), f.treeOf(base), f.treeOf(ours), f.treeOf(theirs))
+	if err != nil || conflict == nil || !slices.Equal(conflict.Paths, []string{"data"}) {
+		t.Errorf("%+v, %v", conflict, err)
+	}
+}
+
 // TestAMergeThatIsCancelledIsNotRememberedWithoutItsLines: the contexts end at many moments of a merge.
 func TestAMergeThatIsCancelledIsNotRememberedWithoutItsLines(t *testing.T) {
 	f := newFixture(t)
