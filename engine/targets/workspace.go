@@ -1,6 +1,9 @@
 package targets
 
-import "slices"
+import (
+	"path"
+	"slices"
+)
 
 // Closed has the targets that are defined from now on verified in closed workspaces (Workspace). Their hashes say so: what has
 // passed where all files of the tree could be read may fail where they cannot.
@@ -30,6 +33,9 @@ type Workspace struct {
 	// Files are the paths of the files that the target depends on, directly and through others, and of those that are in every
 	// workspace. The value is false where the file is empty there.
 	Files map[string]bool
+	// Tools are those of Files on which the target does not depend: they are there for tools, such as package managers. The value is
+	// set if the folder that one is in has, in or below it, a file on which the target depends.
+	Tools map[string]bool
 	// Shown has the folders of Builder.ShowNames, "" for the root. The value is its argument alone.
 	Shown map[string]bool
 }
@@ -40,26 +46,17 @@ func (g *Graph) Workspace(name string) *Workspace {
 	if !found || g.info[start] < 0 || !g.targets[g.info[start]].closed {
 		return nil
 	}
-	w, seen := &Workspace{Files: map[string]bool{}, Shown: map[string]bool{}}, make([]bool, len(g.labels))
-	seen[start] = true
-	pending := []int32{int32(start)}
-	for _, file := range g.covered.everywhere {
-		seen[file] = true
-		pending = append(pending, file)
-	}
-	for len(pending) > 0 {
-		node := pending[len(pending)-1]
-		pending = pending[:len(pending)-1]
-		if g.kinds[node] == KindFile && g.defined[node] {
-			w.Files[pathOf(g.labels[node])] = true
+	w, seen := &Workspace{Files: map[string]bool{}, Tools: map[string]bool{}, Shown: map[string]bool{}}, make([]bool, len(g.labels))
+	folders := map[string]bool{}
+	g.eachReached([]int32{int32(start)}, seen, func(file string) {
+		w.Files[file] = true
+		for folder := path.Dir(file); !folders[folder]; folder = path.Dir(folder) {
+			folders[folder] = true
 		}
-		for _, dep := range g.dependencies(int(node)) {
-			if !seen[dep] {
-				seen[dep] = true
-				pending = append(pending, dep)
-			}
-		}
-	}
+	})
+	g.eachReached(g.covered.everywhere, seen, func(file string) {
+		w.Files[file], w.Tools[file] = true, folders[path.Dir(file)]
+	})
 	for _, file := range g.covered.named {
 		if path := pathOf(g.labels[file]); g.defined[file] && !w.Files[path] {
 			w.Files[path] = false
@@ -69,4 +66,29 @@ func (g *Graph) Workspace(name string) *Workspace {
 		w.Shown[s.folder] = w.Shown[s.folder] || s.alone
 	}
 	return w
+}
+
+// eachReached calls f with the path of each file that is among some nodes, or that these depend on. It leaves out nodes that were
+// seen, and sets them.
+func (g *Graph) eachReached(from []int32, seen []bool, f func(file string)) {
+	var pending []int32
+	add := func(node int32) {
+		if !seen[node] {
+			seen[node] = true
+			pending = append(pending, node)
+		}
+	}
+	for _, node := range from {
+		add(node)
+	}
+	for len(pending) > 0 {
+		node := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
+		if g.kinds[node] == KindFile && g.defined[node] {
+			f(pathOf(g.labels[node]))
+		}
+		for _, dep := range g.dependencies(int(node)) {
+			add(dep)
+		}
+	}
 }

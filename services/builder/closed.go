@@ -81,7 +81,7 @@ func spaceOf(entries []gitrepo.Entry, closed *targets.Workspace, target string) 
 	s.missing = lookups.Of(s.all, s.files, shown, func(name string) bool {
 		return name == manifest.FileName // A new one does not alter the targets of others, which may list its folder.
 	})
-	s.missing.Believe = !written
+	s.missing.Believe, s.missing.Tools = !written, closed.Tools
 	return s
 }
 
@@ -98,15 +98,18 @@ func judgeLookups(result *execution.Result) {
 
 // lookedFor returns a line about lookups of the steps of a target, "" if there are none.
 func (s space) lookedFor(found []lookups.Lookup, target string) string {
-	var names, folders, files []string
+	var names, read, folders, files []string
 	for _, l := range found {
 		if l.Path == "." {
 			folders, files = append(folders, "the root folder"), append(files, "**")
 			continue
 		}
-		if l.Listed {
+		switch {
+		case l.Listed:
 			folders = append(folders, l.Path)
-		} else {
+		case l.Read:
+			read = append(read, l.Path)
+		default:
 			names = append(names, l.Path)
 		}
 		if pattern := glob.Quote(l.Path); s.hasFolder(l.Path) {
@@ -118,6 +121,9 @@ func (s space) lookedFor(found []lookups.Lookup, target string) string {
 	var parts []string
 	if len(names) > 0 {
 		parts = append(parts, fmt.Sprintf("The repository has %s, but the step does not", few(names)))
+	}
+	if len(read) > 0 {
+		parts = append(parts, fmt.Sprintf("The step reads %s, which is there for package managers", few(read)))
 	}
 	if len(folders) > 0 {
 		parts = append(parts, fmt.Sprintf("The step lists %s and finds only a part of what the repository has there", few(folders)))

@@ -33,20 +33,26 @@ func TestAStepFindsOnlyWhatItsTargetDependsOn(t *testing.T) {
 		"hidden": "cd deep/er && cat ../../../.github/ci.yml",
 		"silent": "test ! -e ../README.md || grep -q read ../README.md",
 		"lists":  "for entry in ../*; do true; done",
+		"reads":  "grep -q '^module' ../tools/go.mod",
 	})
 	files["README.md"], files["docs/guides/a.md"] = "read me", "guide"
 	files["inside/deep/er/x"], files["hidden/deep/er/x"], files[".github/ci.yml"] = "x", "x", "on: push"
+	files["tools/go.mod"] = "module tools\n"
 	files["landfall.yaml"] = "targets: [{name: t, sources: [README.md, sees/check.sh], steps: [{name: check, run: [sh, check.sh], dir: sees}]}]\n"
 	files["sees/check.sh"] = "cat ../README.md && ls && test -e ../landfall.yaml"
 	base := s.commit("", files)
+	queue := s.config.Queues[queueName]
+	queue.Analysis.Adapter, queue.Analysis.Adapters = "", []configuration.AdapterUse{{Adapter: configuration.AdapterManifest}, {Adapter: configuration.AdapterGo}}
+	s.config.Queues[queueName] = queue
 	s.start("a", func(o *Options) { o.Workers = 1 })
 	s.decide(s.scheduled("b1", base, asked("//alone:t")...), s.scheduled("b2", base, asked("//folder:t")...),
-		s.scheduled("b3", base, asked("//:t")...), s.scheduled("b4", base, asked("//silent:t")...), s.scheduled("b5", base, asked("//inside:t")...), s.scheduled("b6", base, asked("//hidden:t")...), s.scheduled("b7", base, asked("//lists:t")...))
-	ends := s.ends(1, "//alone:t", "//folder:t", "//:t", "//silent:t", "//inside:t", "//hidden:t", "//lists:t")
+		s.scheduled("b3", base, asked("//:t")...), s.scheduled("b4", base, asked("//silent:t")...), s.scheduled("b5", base, asked("//inside:t")...), s.scheduled("b6", base, asked("//hidden:t")...), s.scheduled("b7", base, asked("//lists:t")...), s.scheduled("b8", base, asked("//reads:t")...))
+	ends := s.ends(1, "//alone:t", "//folder:t", "//:t", "//silent:t", "//inside:t", "//hidden:t", "//lists:t", "//reads:t")
 	lacks := "The repository has %, but the step does not: TARGET does not depend on it. Declare it (sources: [\"../DECLARED\"]), or open the workspace (steps.workspace)."
 	part := "The step lists % and finds only a part of what the repository has there: TARGET does not depend on it. Declare it (sources: [\"../DECLARED\"]), or open the workspace (steps.workspace)."
+	reads := "The step reads %, which is there for package managers: TARGET does not depend on it. Declare it (sources: [\"../DECLARED\"]), or open the workspace (steps.workspace)."
 	for name, want := range map[string]string{"//alone:t": "README.md", "//folder:t": "docs/guides", "//:t": "", "//silent:t": "README.md", "//inside:t": "docs/guides/a.md",
-		"//hidden:t": ".github/ci.yml", "//lists:t": "the root folder"} {
+		"//hidden:t": ".github/ci.yml", "//lists:t": "the root folder", "//reads:t": "tools/go.mod"} {
 		f := ends[name][0]
 		if passed := f.Outcome == stepPassed; passed != (want == "") {
 			t.Errorf("%s: %v", name, f)
@@ -57,6 +63,8 @@ func TestAStepFindsOnlyWhatItsTargetDependsOn(t *testing.T) {
 			declared = want + "/**"
 		case "//lists:t":
 			line, declared = part, "**"
+		case "//reads:t":
+			line = reads
 		}
 		if want != "" && !slices.Contains(f.Decisive, strings.NewReplacer("%", want, "TARGET", name, "DECLARED", declared).Replace(line)) {
 			t.Errorf("%s: decisive lines %q, want one about %s", name, f.Decisive, want)

@@ -17,8 +17,8 @@ import (
 type Lookup struct {
 	// Path is relative to the folder, with slashes. Below an absent or hollow folder it may be one that the repository lacks, too.
 	Path string
-	// Listed is set for a folder that was listed and lacks some of its entries.
-	Listed bool
+	// Listed is set for a folder that was listed and lacks some of its entries, Read for one of Missing.Tools.
+	Listed, Read bool
 	// Program is the name of the program that looked; "" if the folder holds it, or it is not known.
 	Program string
 }
@@ -39,7 +39,10 @@ type Missing struct {
 	Hollow []string
 	// Shown are folders with an Empty or Hollow entry for each one that they lack. Python and make may list them.
 	Shown []string
-	// Believe is set if tools of package systems may list all folders. The adapters know what these tools depend on.
+	// Tools are files with content that are there for tools of package systems. To read one is to look for it, unless such a tool does.
+	// Where the value is set an interpreter may, too: many read the manifests of the folders above a program.
+	Tools map[string]bool
+	// Believe is set if tools of package systems may list all folders and read Tools. The adapters know what these tools depend on.
 	Believe bool
 }
 

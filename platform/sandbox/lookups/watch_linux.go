@@ -23,6 +23,7 @@ type Watch struct {
 	root                         string
 	absent, empty, hollow, shown map[string]bool // as in Missing
 	partial                      map[string]bool // folders that lack some of their entries
+	tools                        map[string]bool // Missing.Tools
 	believes                     bool            // Missing.Believe
 
 	mu        sync.Mutex
@@ -49,7 +50,7 @@ func (s *pathSet) add(path string) {
 // New returns a watch of a folder, whose path is absolute and without links.
 func New(root string, missing Missing) *Watch {
 	w := &Watch{root: filepath.Clean(root), absent: map[string]bool{}, empty: map[string]bool{}, hollow: map[string]bool{}, shown: map[string]bool{}, partial: map[string]bool{},
-		believes: missing.Believe, found: map[string]Lookup{}}
+		tools: missing.Tools, believes: missing.Believe, found: map[string]Lookup{}}
 	for _, name := range missing.Absent {
 		w.absent[name] = true
 		w.partial[path.Dir(name)] = true
@@ -72,7 +73,7 @@ func (w *Watch) Found() []Lookup {
 	defer w.mu.Unlock()
 	found := make([]Lookup, 0, len(w.found))
 	for _, l := range w.found {
-		if l.Listed || !w.made(l.Path) {
+		if l.Listed || l.Read || !w.made(l.Path) {
 			found = append(found, l)
 		}
 	}
@@ -257,11 +258,12 @@ func (w *Watch) record(descriptor int, n *notification, q query) {
 	}
 	at, inside, there := w.resolve(q.name, q.follow)
 	lacks := "" // the file or folder of Missing for which at is of interest
+	_, forTools := w.tools[at]
 	switch {
 	case !inside:
 	case q.listed && (w.partial[at] || w.absent[at]):
 		lacks = at
-	case w.empty[at]:
+	case w.empty[at], forTools:
 		if !q.reads {
 			return // It may be read later.
 		}
@@ -276,7 +278,7 @@ func (w *Watch) record(descriptor int, n *notification, q query) {
 		}
 		return
 	}
-	if there && !q.listed && w.made(at) {
+	if there && !q.listed && !forTools && w.made(at) {
 		return
 	}
 	if _, is := w.found[at]; !is && w.foundSize+len(at) > mostFound {
@@ -291,11 +293,42 @@ func (w *Watch) record(descriptor int, n *notification, q query) {
 		return // It deletes what it looks for.
 	case q.listed && w.shown[lacks] && (strings.HasPrefix(program, "python") || program == "make"):
 		return
-	case q.listed && w.believes && w.byTool(int(n.process)):
+	case q.listed && w.believes && (w.byTool(int(n.process)) || w.describes(int(n.process))):
+		return
+	case forTools && w.mayRead(int(n.process), at):
 		return
 	}
 	w.foundSize += len(at)
-	w.found[at] = Lookup{Path: at, Listed: q.listed, Program: program}
+	w.found[at] = Lookup{Path: at, Listed: q.listed, Read: forTools, Program: program}
+}
+
+// interpreters are programs that read the manifests of the folders above what they run, or have code do so that they load.
+var interpreters = regexp.MustCompile(`^(node|bun|deno|corepack|python[0-9.]*|ruby|rustc|rustdoc|clippy-driver)$`)
+
+// mayRead reports whether a process may read one of the files for tools.
+func (w *Watch) mayRead(process int, file string) bool {
+	if w.believes && (w.byTool(process) || w.describes(process)) {
+		return true
+	}
+	if !w.tools[file] {
+		return false
+	}
+	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", process))
+	if name := path.Base(program); err != nil || interpreters.MatchString(name) || tools[name] {
+		return true
+	}
+	// Tests of macros read the manifests of their package and of its workspace.
+	return w.believes && strings.HasPrefix(path.Base(file), "Cargo.")
+}
+
+// describes reports whether a process is cargo that describes packages, whoever started it: libraries for tests and build scripts ask it
+// where the workspace is, and it lists what all members have.
+func (w *Watch) describes(process int) bool {
+	if w.programOf(process) != "cargo" {
+		return false
+	}
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process))
+	return err == nil && slices.ContainsFunc(strings.Split(string(line), "\x00"), func(word string) bool { return word == "metadata" || word == "locate-project" })
 }
 
 // tools are programs that list the folders of packages, and of members of a workspace, and depend on a part of what they find. The

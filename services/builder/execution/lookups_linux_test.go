@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -26,6 +27,8 @@ func TestWhatAStepLooksForInVain(t *testing.T) {
 		Hollow: []string{"shown/deep"}, Shown: []string{"shown"}}); !reflect.DeepEqual(missing, want) {
 		t.Fatalf("the worktree lacks %+v, want %+v", missing, want)
 	}
+	held["web/package.json"], held["far/package.json"], held["far/Cargo.toml"] = true, true, true
+	missing.Tools = map[string]bool{"web/package.json": true, "far/package.json": false, "far/Cargo.toml": false}
 	python := `cd shown && python3 -c 'import os, pathlib, sys; sys.dont_write_bytecode = True; %s'`
 	outside := t.TempDir()
 	for _, c := range []struct {
@@ -71,6 +74,9 @@ func TestWhatAStepLooksForInVain(t *testing.T) {
 		{"reads a package of others", "cat shown/deep/__init__.py", []string{"shown/deep/__init__.py"}},
 		{"in a process that lives on", "(sleep 0.05; test -e top.txt) & wait", []string{"top.txt"}},
 		{"writes", "mkdir docs; echo mine > docs/a.md; cat docs/a.md; echo mine > top.txt", nil},
+		{"asks for a manifest", "test -e far/package.json; test -e web/package.json; ls far", nil},
+		{"reads manifests", "cat web/package.json far/*.toml", []string{"far/Cargo.toml", "web/package.json"}},
+		{"python reads manifests", strings.ReplaceAll(python, "%s", `[open("../" + of + "/package.json").read() for of in ("web", "far")]`), []string{"far/package.json"}},
 		{"make lists", "cd shown && printf 'all:\n\ttrue\n' > Makefile && make all", nil},
 		{"python imports", strings.ReplaceAll(python, "%s", `os.listdir("."); os.path.exists("b.md")`), nil},
 		{"python goes through names", strings.ReplaceAll(python, "%s", `list(pathlib.Path(".").rglob("*.md"))`), []string{"shown/deep/"}},
@@ -106,6 +112,43 @@ func TestWhatAStepLooksForInVain(t *testing.T) {
 				t.Errorf("looked for %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestCargoMayDescribePackagesWhoeverAsks: a copy of ls stands for cargo, and find is a program that starts it.
+func TestCargoMayDescribePackagesWhoeverAsks(t *testing.T) {
+	if problem := LookupsAvailable(t.Context()); problem != nil {
+		t.Skipf("this system cannot watch lookups: %v", problem)
+	}
+	for _, c := range []struct {
+		script string
+		want   []string
+	}{
+		{"ls lib", []string{"lib/"}},
+		{"./cargo lib", nil},
+		{`find near -maxdepth 0 -exec ./cargo lib \;`, []string{"lib/"}},
+		{`find near -maxdepth 0 -exec ./cargo lib metadata \;`, nil},
+		{`find near -maxdepth 0 -exec ./cargo lib locate-project \;`, nil},
+		{"cat far/Cargo.toml near/Cargo.toml", []string{"far/Cargo.toml"}},
+	} {
+		cargo := filepath.Join(t.TempDir(), "cargo")
+		request := step(t, shell(fmt.Sprintf(`cp "$(readlink -f "$(command -v ls)")" %s; %s`, cargo, strings.ReplaceAll(c.script, "./cargo", cargo))))
+		request.Missing = &lookups.Missing{Absent: []string{"lib/y"}, Believe: true, Tools: map[string]bool{"far/Cargo.toml": false, "near/Cargo.toml": true}}
+		for _, name := range []string{"lib/x", "far/Cargo.toml", "near/Cargo.toml"} {
+			write(t, filepath.Join(request.Worktree, name), "x")
+		}
+		result := Run(t.Context(), request)
+		mustEnd(t, result, Passed, "")
+		var got []string
+		for _, l := range result.Lookups {
+			if l.Listed {
+				l.Path += "/"
+			}
+			got = append(got, l.Path)
+		}
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: looked for %q, want %q", c.script, got, c.want)
+		}
 	}
 }
 
