@@ -45,6 +45,7 @@ func rules() map[string]rule {
 		"READMEs and the table of topics agree":     readmeTopics,
 		"documents name what exists":                livingLinks,
 		"every claim has a row, and names its test": claimRows,
+		"each threat names a test that is there":    threatTests,
 	}
 }
 

@@ -444,3 +444,23 @@ func BenchmarkARequest(b *testing.B) {
 		})
 	}
 }
+
+// FuzzHeadersLetNobodyIn sends headers as no client does, with a token of another queue: whatever they are, nobody pauses the queue.
+func FuzzHeadersLetNobodyIn(f *testing.F) {
+	g := serveGuarded(f)
+	other := g.token(access.Admin, "tools")
+	handler := g.Config.Handler
+	f.Add(other, "", "", "", "")
+	f.Add("Bearer", "10.0.0.1, unknown", "landfall=x", "localhost:1", "http://localhost")
+	f.Add("bearer "+access.TokenPrefix+"_", "[::1]:7", "__Host-landfall=a; a=b", "[::1]", "null")
+	f.Add("Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZG1pbiJ9.", "\x00", ";;;=", "localhost.", "")
+	f.Fuzz(func(t *testing.T, authorization, forwarded, cookie, host, origin string) {
+		r := httptest.NewRequest("POST", "http://localhost/v1/queues/main/pause", strings.NewReader("{}"))
+		r.Host = host
+		r.Header = http.Header{"Authorization": {authorization}, "X-Forwarded-For": {forwarded}, "Cookie": {cookie}, "Origin": {origin}, "Content-Type": {"application/json"}, api.UserHeader: {authorization}}
+		w := httptest.NewRecorder()
+		if handler.ServeHTTP(w, r); w.Code < 400 || w.Code >= 500 {
+			t.Errorf("%q %q %q %q %q: %d %s", authorization, forwarded, cookie, host, origin, w.Code, w.Body)
+		}
+	})
+}
