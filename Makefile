@@ -8,6 +8,8 @@ TOOLS   := $(CURDIR)/.tools
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo development)
 
 STATICCHECK_VERSION := v0.8.2
+CYCLONEDX_VERSION   := v1.10.0
+GOVULNCHECK_VERSION := v1.9.0
 
 export GOFLAGS := $(filter-out -buildvcs=false,$(GOFLAGS)) -buildvcs=false
 export CGO_ENABLED ?= 0
@@ -26,7 +28,7 @@ PACKAGES := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 SLOWEST := ./tools/embedded/stack ./services/builder/... ./tools/proof
 
 .DEFAULT_GOAL := help
-.PHONY: alerts bazel bench build check clickhouse demo deploy-test faults generate help hosts-test image image-test kafka-secured-test kafka-start kafka-stop kafka-test kills long-test page page-test preflight test test-all
+.PHONY: alerts bazel bench build check clickhouse demo deploy-test faults generate help hosts-test image image-test kafka-secured-test kafka-start kafka-stop kafka-test kills long-test page page-test preflight sbom test test-all vulnerabilities
 
 alerts: preflight ## Test the alerts and dashboards of deploy in the faults that they are for
 	@cd tools/alerts && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -timeout 10m -parallel 20 $(ARGS) .
@@ -111,10 +113,16 @@ preflight:
 	@command -v git >/dev/null || { echo "landfall needs git 2.38 or newer: install the package git"; exit 1; }
 	@$(GO) version | grep -qE 'go1\.(2[6-9]|[3-9][0-9])' || { echo "landfall needs Go 1.26 or newer; this is $$($(GO) version)"; exit 1; }
 
+sbom: build ## List what is in the binary, as CycloneDX JSON in bin/landfall.cdx.json
+	@GO="$(GO)" tools/supply/run sbom "$(TOOLS)" "$(CYCLONEDX_VERSION)" $(BIN) $(BIN).cdx.json
+
 test: preflight ## The everyday tests (ARGS="-run X -v" to choose): all but those of long-test
 	@echo "testing $(MODULES), but for the tests that make long-test runs (tools/long/tests)"
 	@skip='$(if $(findstring -run,$(ARGS)),^$$)'; [ -n "$$skip" ] || skip=$$(tools/long/run skip) && \
 		$(GO) test -vet=off -timeout 20m -p $(PACKAGES) -skip "$$skip" $(ARGS) $(SLOWEST) $(addsuffix /...,$(addprefix ./,$(MODULES)))
 
 test-all: export LANDFALL_TEST_SLOW := 1
-test-all: test long-test kafka-test hosts-test alerts deploy-test image-test page-test demo ## Run all tests: these, on an Apache Kafka and a Gitea too, those of alerts, of deploy, of the web page, and the demo
+test-all: test long-test kafka-test hosts-test alerts deploy-test image-test page-test demo sbom vulnerabilities ## Run all tests: these, on an Apache Kafka and a Gitea too, those of alerts, of deploy, of the web page, and the demo
+
+vulnerabilities: build ## Check the binary for known vulnerabilities (LANDFALL_VULNERABILITY_DB=folder or URL, if vuln.go.dev is out of reach)
+	@GO="$(GO)" tools/supply/run vulnerabilities "$(TOOLS)" "$(GOVULNCHECK_VERSION)" $(BIN)

@@ -259,6 +259,9 @@ func TestTheGatewayThatRunsHasTheBoundsOfAnOpenPort(t *testing.T) {
 			t.Errorf("for %s: %d, want %d", host, response.StatusCode, want)
 		}
 	}
+	if text, err := os.ReadFile(filepath.Join(config.Data, "refusals", "refusals.jsonl")); err != nil || strings.Count(string(text), "host name that is not this gateway's") != 1 {
+		t.Errorf("the log of refusals has %s (%v)", text, err)
+	}
 	for bytes, want := range map[int]int{20 << 10: http.StatusOK, 40 << 10: http.StatusRequestHeaderFieldsTooLarge} {
 		request, err := http.NewRequest(http.MethodGet, s.URL()+"/healthz", nil)
 		if err != nil {
