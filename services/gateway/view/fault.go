@@ -31,8 +31,9 @@ const (
 	WhoseUnknown = "unknown"
 )
 
-// Fault is what the author of a change reads first: what failed, why, and whose fault it is. Of several targets that failed
-// it is one that depends on no other, and of those one that needs the least of what the others need.
+// Fault is what the author of a change reads first: what failed, why, and whose fault it is. Of the targets that the change fails
+// in for certain it is one that depends on no other, and of those one that needs the least of what the others need. Those are
+// what speaks against the change, and what has used up its retries and is green without it.
 type Fault struct {
 	Target string `json:"target"`
 	// Owners are those of the target, by the mainline's manifests and CODEOWNERS file.
@@ -62,9 +63,10 @@ func (q *Queue) fault(c *change) *Fault {
 	if c.end.state == lineup.Landed || c.end.state == lineup.Cancelled {
 		return nil
 	}
-	for _, red := range q.redVersions(c) {
+	against := q.redVersions(c)
+	for _, red := range against {
 		b := q.buildThatWants(c, red)
-		v, also := q.cause(b, red)
+		v, also := q.cause(c, b, red, against)
 		a := q.steps.settling(v)
 		if a == nil || a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
 			continue
@@ -154,22 +156,30 @@ func (b *build) placeOf(v version) int {
 }
 
 // cause returns the version whose failure explains that of red, which may be red itself, and the other targets of the build
-// that failed.
-func (q *Queue) cause(b *build, red version) (v version, also []string) {
+// that failed. Another version explains it only if it speaks against the change, too, or is certain to fail by the change.
+func (q *Queue) cause(c *change, b *build, red version, against []version) (v version, also []string) {
 	if b == nil {
 		return red, nil
 	}
-	wants := b.wants()
+	wants, mainlineRed := b.wants(), q.mainlineRed()
 	failed := func(i int) bool {
 		a := q.steps.settling(version{wants[i].Target, wants[i].Hash})
 		return a != nil && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && !q.tolerated(a)
 	}
+	explains := func(i int) bool {
+		w := version{wants[i].Target, wants[i].Hash}
+		if !failed(i) {
+			return false
+		}
+		if slices.Contains(against, w) && (q.isBlocked(c, red.target) || !q.isBlocked(c, w.target)) {
+			return true
+		}
+		return q.isSettled(w) && !slices.Contains(mainlineRed, w.target) && (q.passesOnMainline(w.target) || c.analysis.creates(w.target))
+	}
 	at := b.placeOf(red)
 	if needs := b.prepared.GetNeeds(); len(needs) == len(wants) {
-		at = deepestFailure(needs, at, failed)
-		at = simplestFailure(needs, at, func(i int) bool {
-			return failed(i) && !slices.Contains(q.mainlineRed(), wants[i].Target)
-		})
+		at = deepestFailure(needs, at, explains)
+		at = simplestFailure(needs, at, func(i int) bool { return explains(i) && !slices.Contains(mainlineRed, wants[i].Target) })
 	}
 	for i, w := range wants {
 		if i != at && len(also) < maxAlso && w.Target != wants[at].Target && failed(i) {
@@ -179,8 +189,19 @@ func (q *Queue) cause(b *build, red version) (v version, also []string) {
 	return version{wants[at].Target, wants[at].Hash}, sortedUnique(also)
 }
 
-// deepestFailure walks down from a version to one that failed and needs none that failed.
-func deepestFailure(needs []*eventsv1.VersionNeeds, at int, failed func(int) bool) int {
+// isSettled reports whether the policy's retries of a version that failed are used up.
+func (q *Queue) isSettled(v version) bool {
+	failed := uint32(0)
+	for _, a := range q.steps.attempts[v] {
+		if a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && !a.forgotten && a.number > q.steps.withdrawn.upTo[v] {
+			failed++
+		}
+	}
+	return failed > q.known.Settings().GetSteps().GetFailedRetries()
+}
+
+// deepestFailure walks down from a version to one that explains its failure and needs none that does.
+func deepestFailure(needs []*eventsv1.VersionNeeds, at int, explains func(int) bool) int {
 	seen := map[int]bool{at: true}
 	for pending := []int{at}; len(pending) > 0; {
 		i := pending[0]
@@ -192,7 +213,7 @@ func deepestFailure(needs []*eventsv1.VersionNeeds, at int, failed func(int) boo
 			}
 			seen[below] = true
 			pending = append(pending, below)
-			if failed(below) {
+			if explains(below) {
 				at, pending = below, []int{below} // the walk goes on from here
 				break
 			}
@@ -201,12 +222,12 @@ func deepestFailure(needs []*eventsv1.VersionNeeds, at int, failed func(int) boo
 	return at
 }
 
-// simplestFailure returns the failed version that needs the smallest part of what the one at a place needs, or that one. It
-// prefers the tests of a package to those of a package that imports it.
-func simplestFailure(needs []*eventsv1.VersionNeeds, at int, failed func(int) bool) int {
+// simplestFailure returns the version that needs the smallest part of what the one at a place needs, of those that explain its
+// failure, or that one. It prefers the tests of a package to those of a package that imports it.
+func simplestFailure(needs []*eventsv1.VersionNeeds, at int, explains func(int) bool) int {
 	least := reached(needs, at)
 	for i := range needs {
-		if i == at || !failed(i) {
+		if i == at || !explains(i) {
 			continue
 		}
 		if part := reached(needs, i); len(part) > 0 && len(part) < len(least) && within(part, least) {
@@ -454,11 +475,8 @@ func (c *change) alters(target string) bool {
 
 // passesOnMainline reports whether a target is known to have passed on the mainline: by itself, or as something landed.
 func (q *Queue) passesOnMainline(target string) bool {
-	return slices.ContainsFunc(q.builds.ofChange[ref{}], func(b *build) bool { return q.outcomeIn(b, target) == eventsv1.StepOutcome_STEP_OUTCOME_PASSED }) ||
-		slices.ContainsFunc(q.finished, func(x finishedChange) bool {
-			c := q.stillFinished(x)
-			return c != nil && c.end.landed != nil && slices.ContainsFunc(c.end.landed.Proof, func(p *eventsv1.Proof) bool { return p.GetVersion().GetTarget() == target })
-		})
+	return len(q.verifiedByLandings([]string{target})) > 0 ||
+		slices.ContainsFunc(q.builds.ofChange[ref{}], func(b *build) bool { return q.outcomeIn(b, target) == eventsv1.StepOutcome_STEP_OUTCOME_PASSED })
 }
 
 // landedBetween lists the changes that landed between two heads of the mainline, and for which a condition holds. known is false

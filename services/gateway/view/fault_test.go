@@ -104,6 +104,7 @@ func TestTheCauseIsTheDependencyThatFailedNotItsDependents(t *testing.T) {
 	targets := []string{"//app", "//svc", "//fine", "//lib", "//odd"}
 	b.build("b1", "c", "m", nil, targets, []eventsv1.StepOutcome{stepFailed, stepFailed, stepPassed, stepFailed, stepFailed},
 		[]uint32{1}, []uint32{2}, []uint32{3}, nil, nil) // app needs svc, that fine, that lib
+	b.build("b0", "", "m", nil, []string{"//lib"}, []eventsv1.StepOutcome{stepPassed})
 	b.Reject(main, "c", "b1", "//app", 1)
 	f := b.expect("c", "//lib", view.WhoseYours, nil, "your change breaks //lib: lib/a.go:12: want 3, got 4")
 	if !slices.Equal(f.Also, []string{"//app", "//odd", "//svc"}) || f.Step != "test" || f.Log != "log-//lib" || len(f.Lines) != 2 {
@@ -123,6 +124,7 @@ func TestTheCauseIsTheFailureThatNeedsTheLeast(t *testing.T) {
 	targets := []string{"//cart:test", "//cart", "//money:test", "//money", "//other:test"}
 	b.build("b1", "c", "m", nil, targets, []eventsv1.StepOutcome{stepFailed, stepPassed, stepFailed, stepPassed, stepFailed},
 		[]uint32{1, 3}, []uint32{3}, []uint32{3}, nil, nil)
+	b.build("b0", "", "m", nil, []string{"//money:test"}, []eventsv1.StepOutcome{stepPassed})
 	b.Reject(main, "c", "b1", "//cart:test", 1)
 	f := b.expect("c", "//money:test", view.WhoseYours, nil, "your change breaks //money:test: money:test/a.go:12: want 3, got 4")
 	if !slices.Equal(f.Also, []string{"//cart:test", "//other:test"}) {
@@ -130,9 +132,100 @@ func TestTheCauseIsTheFailureThatNeedsTheLeast(t *testing.T) {
 	}
 }
 
+// TestADeeperFailureIsTheCauseOnlyIfItIsSettledAndTheChanges: //a may fail on the mainline, too, or by chance. //b is what was run again, there
+// and with the change.
+func TestADeeperFailureIsTheCauseOnlyIfItIsSettledAndTheChanges(t *testing.T) {
+	onMainline := func(ends ...eventsv1.StepOutcome) func(*blame) {
+		return func(b *blame) {
+			for i, end := range ends {
+				b.build("b0"+string(rune('a'+i)), "", "m", nil, []string{"//a"}, []eventsv1.StepOutcome{end})
+			}
+			if ends[len(ends)-1] == stepFailed {
+				b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Mainline: true, Change: &eventsv1.ChangeRef{}, Classes: []*eventsv1.Class{{
+					Outcomes: []*eventsv1.Outcome{{State: red, Version: &eventsv1.TargetVersion{Target: "//a", Hash: apitest.VersionOf("b0", "//a")}}}}}}}})
+			}
+		}
+	}
+	landed := func(p *eventsv1.Proof) func(*blame) {
+		return func(b *blame) {
+			p.Version = &eventsv1.TargetVersion{Target: "//a", Hash: "landed"}
+			b.Fold(main, events.TopicChanges, &eventsv1.LandIntended{Change: apitest.Ref("k"), Decision: "d", Base: "m", Commits: []string{"k"}, Proof: []*eventsv1.Proof{p}})
+			b.Fold(main, events.TopicChanges, &eventsv1.ChangeLanded{Change: apitest.Ref("k"), Decision: "d", Base: "m", Commits: []string{"k"}, Proof: []*eventsv1.Proof{p}})
+		}
+	}
+	failed := &eventsv1.Proof{Version: &eventsv1.TargetVersion{Target: "//a", Hash: apitest.VersionOf("b1", "//a")}, Attempt: 1}
+	for _, c := range []struct {
+		name    string
+		retries uint32
+		before  func(b *blame)
+		against []string // the targets that speak against the change
+		cause   string
+	}{
+		{"nothing shows that the mainline is green in it", 0, func(*blame) {}, []string{"//b"}, "//b"},
+		{"the mainline is red in it", 0, onMainline(stepFailed), []string{"//b"}, "//b"},
+		{"the mainline was green in it, and is red now", 0, onMainline(stepPassed, stepFailed), []string{"//b"}, "//b"},
+		{"what landed was quarantined in it", 0, landed(&eventsv1.Proof{Attempt: 1, Quarantined: true}), []string{"//b"}, "//b"},
+		{"it was to run once more", 1, onMainline(stepPassed), []string{"//b"}, "//b"},
+		{"somebody retried it", 0, func(b *blame) {
+			onMainline(stepPassed)(b)
+			b.Fold(main, events.TopicChanges, &eventsv1.ChangeRetried{Change: apitest.Ref("c"), Failed: []*eventsv1.Proof{failed}})
+		}, []string{"//b"}, "//b"},
+		{"the mainline is green in it", 0, onMainline(stepPassed), []string{"//b"}, "//a"},
+		{"what landed passed in it", 0, landed(&eventsv1.Proof{Attempt: 1}), []string{"//b"}, "//a"},
+		{"it failed once more", 1, func(b *blame) {
+			onMainline(stepPassed)(b)
+			b.Finish(main, "b1", "//a", 2, stepFailed, "", "log-//a")
+		}, []string{"//b"}, "//a"},
+		{"it is new with the change", 0, func(b *blame) {
+			b.Fold(main, events.TopicChanges, &eventsv1.ChangeAnalyzed{Change: apitest.Ref("c"), Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED,
+				Affected: &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{{Target: "//a"}}, Created: []uint32{0}}})
+		}, []string{"//b"}, "//a"},
+		{"it speaks against the change, too", 1, func(*blame) {}, []string{"//b", "//a"}, "//a"},
+	} {
+		for how, needs := range map[string][][]uint32{
+			"//b needs //a":                      {{1}, nil, nil, nil},
+			"//b needs what //a needs, and more": {{2, 3}, {2}, nil, nil},
+		} {
+			for _, pending := range []bool{false, true} {
+				t.Run(c.name+", "+how, func(t *testing.T) {
+					b := newBlame(t, "k", "c")
+					b.Graph(main, &eventsv1.GraphDelta{Settings: &eventsv1.QueueSettings{Steps: &eventsv1.StepPolicy{FailedRetries: c.retries}}})
+					b.build("b1", "c", "m", nil, []string{"//b", "//a", "//fine", "//more"}, []eventsv1.StepOutcome{stepFailed, stepFailed, stepPassed, stepPassed}, needs...)
+					c.before(b)
+					n, r := &eventsv1.Node{Change: apitest.Ref("c"), Analyzed: true}, &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED}
+					for _, target := range c.against {
+						v := &eventsv1.TargetVersion{Target: target, Hash: apitest.VersionOf("b1", target)}
+						n.Classes = append(n.Classes, &eventsv1.Class{Targets: []*eventsv1.TargetVersion{v}, Outcomes: []*eventsv1.Outcome{{State: red, Version: v}}})
+						r.Failed = append(r.Failed, &eventsv1.Proof{Build: "b1", Attempt: 1 + c.retries, Version: v})
+						if c.retries > 0 {
+							b.Finish(main, "b1", target, 2, stepFailed, "", "log-"+target)
+						}
+					}
+					if pending {
+						b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{n}})
+					} else {
+						b.Fold(main, events.TopicChanges, &eventsv1.ChangeRejected{Change: apitest.Ref("c"), Decision: "reject", Base: "m", Reason: r})
+					}
+					b.Read(main, func(q *view.Queue) {
+						e, _ := q.Explain("c")
+						other := map[string]string{"//a": "//b", "//b": "//a"}[c.cause]
+						if f := e.Failure; f == nil || f.Target != c.cause || !slices.Equal(f.Also, []string{other}) || f.Hash != apitest.VersionOf("b1", c.cause) || f.Log != "log-"+c.cause {
+							t.Errorf("pending: %v; failure %+v, want %s", pending, f, c.cause)
+						}
+						if r := e.Rejection; r != nil && (r.Failed[0].Target != c.cause || r.Failed[0].Log != "log-"+c.cause) {
+							t.Errorf("rejected for %+v, want %s first", r.Failed, c.cause)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
 func TestTargetsThatDependOnEachOtherHaveACauseToo(t *testing.T) {
 	b := newBlame(t, "c")
 	b.build("b1", "c", "m", nil, []string{"//x", "//y"}, []eventsv1.StepOutcome{stepFailed, stepFailed}, []uint32{1}, []uint32{0})
+	b.build("b0", "", "m", nil, []string{"//y"}, []eventsv1.StepOutcome{stepPassed})
 	b.Reject(main, "c", "b1", "//x", 1)
 	b.expect("c", "//y", view.WhoseYours, nil, "your change breaks //y: y/a.go:12: want 3, got 4")
 }

@@ -270,9 +270,21 @@ func (q *Queue) rejection(c *change) *Rejection {
 	if c.end.reason == nil {
 		return nil
 	}
+	failed := c.end.reason.Failed
+	if f := q.fault(c); f != nil {
+		first := &eventsv1.Proof{Version: &eventsv1.TargetVersion{Target: f.Target, Hash: f.Hash}, Attempt: f.Attempt}
+		others := slices.DeleteFunc(slices.Clone(failed), func(p *eventsv1.Proof) bool {
+			is := p.GetVersion().GetTarget() == f.Target && p.GetVersion().GetHash() == f.Hash
+			if is {
+				first = p
+			}
+			return is
+		})
+		failed = append([]*eventsv1.Proof{first}, others...)
+	}
 	return &Rejection{
 		Class: lowerEnum(c.end.reason.Class.String(), "REASON_CLASS_"), Message: c.end.reason.Message, Conflicting: c.end.reason.Other,
-		Failed: q.proven(c.end.reason.Failed, true), Base: c.end.base, At: c.end.at,
+		Failed: q.proven(failed, true), Base: c.end.base, At: c.end.at,
 	}
 }
 

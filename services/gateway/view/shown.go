@@ -330,10 +330,11 @@ type Rejection struct {
 	Class   string `json:"class"`
 	Message string `json:"message"`
 	// Conflicting is the change that it conflicts with or that it required, if one is to blame.
-	Conflicting string    `json:"conflicting,omitempty"`
-	Failed      []Step    `json:"failed,omitempty"`
-	Base        string    `json:"base,omitempty"`
-	At          time.Time `json:"at"`
+	Conflicting string `json:"conflicting,omitempty"`
+	// Failed are the steps that it was rejected or ejected for, and that of Summary.Failure, which comes first.
+	Failed []Step    `json:"failed,omitempty"`
+	Base   string    `json:"base,omitempty"`
+	At     time.Time `json:"at"`
 }
 
 // Refusal is the last check before landing that refused a decision about a change (M21), or a push that the remote refused.
