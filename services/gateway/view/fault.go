@@ -329,11 +329,24 @@ func (q *Queue) redOnMainline(target string, a *attempt) string {
 // failsIn reports whether a target fails in a build of a change that assumes no other change.
 func (q *Queue) failsIn(id, target string) bool {
 	c := q.changes[id]
-	if c == nil {
-		return false
-	}
-	return slices.ContainsFunc(q.builds.ofChange[c.ref()], func(b *build) bool {
+	return c != nil && q.failsAlone(c.ref(), target)
+}
+
+// failsAlone is failsIn for a revision.
+func (q *Queue) failsAlone(of ref, target string) bool {
+	return slices.ContainsFunc(q.builds.ofChange[of], func(b *build) bool {
 		return len(b.fact.Assumed) == 0 && q.outcomeIn(b, target) == eventsv1.StepOutcome_STEP_OUTCOME_FAILED
+	})
+}
+
+// isRedWithout reports whether a build may be red in a target whatever its own change does: a change that it assumes fails in it by
+// itself, or has left the queue for it.
+func (q *Queue) isRedWithout(b *build, target string) bool {
+	return slices.ContainsFunc(b.assumedRefs(), func(r *eventsv1.ChangeRef) bool {
+		k := q.keptAt(refOf(r))
+		return q.failsAlone(refOf(r), target) || k != nil && slices.ContainsFunc(k.end.reason.GetFailed(), func(p *eventsv1.Proof) bool {
+			return isHeldTo(target, p.GetVersion().GetTarget())
+		})
 	})
 }
 
@@ -382,11 +395,11 @@ func (q *Queue) passesWithout(c *change, red *build, target string) (fewest []st
 
 // uncompared returns the changes that may be why a target fails with a change, and that no build of the change lacks in which it
 // failed: the fewest of all these builds. They landed after the commit that the change is based on, and altered the target, or
-// what the change has a target depend on.
+// what the change has a target depend on. Builds that are red without the change compare nothing.
 func (q *Queue) uncompared(c *change, target string) (fewest []string) {
 	found := false
 	for _, red := range q.builds.ofChange[c.ref()] {
-		if q.outcomeIn(red, target) != eventsv1.StepOutcome_STEP_OUTCOME_FAILED {
+		if q.outcomeIn(red, target) != eventsv1.StepOutcome_STEP_OUTCOME_FAILED || q.isRedWithout(red, target) {
 			continue
 		}
 		may := func(k *change) bool {

@@ -505,3 +505,49 @@ func TestWhatWasNeverBuiltWithoutAnotherChangeIsNotBlamedAlone(t *testing.T) {
 		})
 	}
 }
+
+// TestABuildThatIsRedBecauseOfAnotherChangeComparesNothing: l breaks //t by itself, k lands, and c fails with k alone. That c fails on top of
+// l does not say that it fails without k.
+func TestABuildThatIsRedBecauseOfAnotherChangeComparesNothing(t *testing.T) {
+	x, head := []string{"//t"}, apitest.Commit("main")
+	for name, l := range map[string]func(b *blame){
+		"it fails by itself, and is pending": func(b *blame) {
+			b.build("l1", "l", head, nil, x, []eventsv1.StepOutcome{stepFailed})
+		},
+		"it failed by itself, and has another revision": func(b *blame) {
+			b.build("l1", "l", head, nil, x, []eventsv1.StepOutcome{stepFailed})
+			b.Fold(main, events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Queue: main, Change: "l", Revision: 2, Mainline: head,
+				LandingCommits: []*eventsv1.LandingCommit{{Head: apitest.Commit("l2"), Base: head}}}})
+		},
+		"it was rejected for it": func(b *blame) { b.Reject(main, "l", "unknown", "//t", 1) },
+		"it was ejected for it": func(b *blame) {
+			b.build("l1", "l", head, nil, x, []eventsv1.StepOutcome{eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT})
+			b.Fold(main, events.TopicChanges, &eventsv1.ChangeEjected{Change: apitest.Ref("l"), Decision: "d", Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_TIMED_OUT,
+				Failed: []*eventsv1.Proof{{Build: "l1", Attempt: 1, Version: &eventsv1.TargetVersion{Target: "//t", Hash: apitest.VersionOf("l1", "//t")}}}}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBlame(t, "l", "k")
+			b.based("c", head)
+			l(b)
+			b.build("k1", "k", head, nil, x, []eventsv1.StepOutcome{stepPassed})
+			b.build("c1", "c", head, []string{"l"}, x, []eventsv1.StepOutcome{stepFailed})
+			b.build("c2", "c", head, []string{"k"}, x, []eventsv1.StepOutcome{stepFailed})
+			b.LandIt(main, "k", "k1", nil, "//t")
+			b.Reject(main, "c", "c2", "//t", 1)
+			b.expect("c", "//t", view.WhoseYours, []string{"k"}, "your change breaks //t on top of k: t/a.go:12: want 3, got 4")
+		})
+	}
+	t.Run("it fails in something else", func(t *testing.T) {
+		b := newBlame(t, "l", "k")
+		b.based("c", head)
+		b.build("l1", "l", head, nil, []string{"//other"}, []eventsv1.StepOutcome{stepFailed})
+		b.Reject(main, "l", "l1", "//other", 1)
+		b.build("k1", "k", head, nil, x, []eventsv1.StepOutcome{stepPassed})
+		b.build("c1", "c", head, []string{"l"}, x, []eventsv1.StepOutcome{stepFailed})
+		b.build("c2", "c", head, []string{"k"}, x, []eventsv1.StepOutcome{stepFailed})
+		b.LandIt(main, "k", "k1", nil, "//t")
+		b.Reject(main, "c", "c2", "//t", 1)
+		b.expect("c", "//t", view.WhoseYours, nil, "your change breaks //t: t/a.go:12: want 3, got 4")
+	})
+}
