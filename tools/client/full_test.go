@@ -3,10 +3,12 @@ package client
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/gateway/api/apitest"
+	"landfall.build/services/gateway/view"
 )
 
 // TestTheFullExplanationShowsEveryFactorWithWhereItComesFrom, for what runs, what is ranked, and what was decided.
@@ -75,6 +77,24 @@ func TestTheFullExplanationShowsEveryFactorWithWhereItComesFrom(t *testing.T) {
 	f.show("explain", "ghost", "--full")
 	t.Chdir(origin)
 	f.compare("full.txt")
+}
+
+// TestAFullExplanationLeavesNothingOut: it has what the short one says of a failure, too.
+func TestAFullExplanationLeavesNothingOut(t *testing.T) {
+	e := view.Explanation{Summary: view.Summary{Change: "me", State: view.StateRejected, Failure: &view.Fault{
+		Target: "//t", Whose: view.WhoseYours, With: []string{"k"}, Sentence: "your change breaks //t on top of k: a.go:1: no", Lines: []string{"a.go:1: no"},
+		Also: []string{"//u"}, Owners: []string{"@team"}}}}
+	for _, e.Full = range []*view.Full{nil, {}} {
+		var out strings.Builder
+		WriteExplanation(&out, time.Now(), e)
+		for _, want := range []string{
+			"  failed    also //u\n", "  landed    since the commit that it is based on, and //t was not built without: k\n", "  owners    @team\n",
+		} {
+			if strings.Count(out.String(), want) != 1 {
+				t.Errorf("full: %v; %q is not once in\n%s", e.Full != nil, want, out.String())
+			}
+		}
+	}
 }
 
 // TestFullIsTrueOrFalse.

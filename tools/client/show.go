@@ -294,12 +294,17 @@ func writeFault(w io.Writer, s view.Summary) {
 	}
 }
 
-// writeMore prints where the rest is of what writeFault began; rejection has what is printed already.
+// writeMore prints the rest of what writeFault began, and where the output is; rejection has what is printed already.
 func writeMore(w io.Writer, s view.Summary, rejection *view.Rejection) {
-	f := s.Failure
-	if f == nil {
+	if s.Failure == nil {
 		return
 	}
+	writeRest(w, s.Failure, rejection)
+	fmt.Fprintf(w, "  more      landfall logs %s, landfall explain %s --full\n", Plain(s.Change), Plain(s.Change))
+}
+
+// writeRest is writeMore without where the output is.
+func writeRest(w io.Writer, f *view.Fault, rejection *view.Rejection) {
 	if len(f.Also) > 0 && rejection == nil {
 		fmt.Fprintf(w, "  failed    also %s\n", Plain(listed(f.Also)))
 	}
@@ -309,7 +314,6 @@ func writeMore(w io.Writer, s view.Summary, rejection *view.Rejection) {
 	if len(f.Owners) > 0 {
 		fmt.Fprintf(w, "  owners    %s\n", Plain(listed(f.Owners)))
 	}
-	fmt.Fprintf(w, "  more      landfall logs %s, landfall explain %s --full\n", Plain(s.Change), Plain(s.Change))
 }
 
 // writeFlaky prints which targets of a change passed only after a failure, and whose they are.
@@ -411,6 +415,9 @@ func WriteExplanation(w io.Writer, now time.Time, e view.Explanation) {
 	if e.Failure != nil && e.Full == nil {
 		writeMore(w, e.Summary, nil)
 		return
+	}
+	if e.Failure != nil {
+		writeRest(w, e.Failure, nil)
 	}
 	writeBuilds(w, e.Builds)
 	writeEnd(w, e.Landing, e.Rejection, true)
