@@ -38,7 +38,10 @@ type Tree struct {
 type class int
 
 const (
-	doesNotCompile class = iota
+	// elsewhere is of a file that the tree does not have, and so may be a test's. It becomes doesNotCompile, or if a test failed, a
+	// complaint.
+	elsewhere class = iota
+	doesNotCompile
 	failedTest
 	complaint
 	crash
@@ -116,6 +119,15 @@ func recognised(lines []string, tree Tree) (found []finding) {
 				f.class = max(f.class, crash)
 			}
 			found = append(found, f)
+		}
+	}
+	of := doesNotCompile
+	if slices.ContainsFunc(found, func(f finding) bool { return f.class == failedTest }) {
+		of = complaint
+	}
+	for i := range found {
+		if found[i].class == elsewhere {
+			found[i].class = of
 		}
 	}
 	return found
@@ -209,11 +221,10 @@ func (t Tree) locate(name, in string) (string, bool) {
 	return name, false
 }
 
-// classOf returns the class of what a compiler or linter says of a file. A file that the tree does not have may be one of a test's,
-// and a failed test says more.
+// classOf returns the class of what a compiler or linter says of a file.
 func (t Tree) classOf(file string) class {
 	if _, own := t.locate(file, ""); t.Has != nil && !own {
-		return complaint
+		return elsewhere
 	}
 	return doesNotCompile
 }

@@ -190,7 +190,7 @@ func TestWhatTestsPrintDoesNotHideAFailure(t *testing.T) {
 		{"a linter before the verbose tests", "a/a.go:3:7: unused variable x\n=== RUN   TestA\na/a.go:4:7: unused\n" + goFails, "a/a.go:3: unused variable x"},
 		{"a linter after the tests", goFails + "a/a.go:3:7: unused variable x\n", "a/a.go:3: unused variable x"},
 		{"a package that does not compile", "# example.com/m/a\na/a.go:3:7: undefined: x\n" + goFails, "a/a.go:3: undefined: x"},
-		{"a file of the tree's generated code", "gen/x.go:3:7: undefined: x\n", "gen/x.go:3: undefined: x"},
+		{"generated code beside the tree's", "gen/x.go:3:7: undefined: x\na/a.go:3:7: undefined: y\n", "gen/x.go:3: undefined: x|a/a.go:3: undefined: y"},
 		{"a compiler beside a test of Bazel's", "==================== Test output for //a:test:\na/a.go:4:7: unused\n" + goFails + strings.Repeat("=", 80) + "\na/a.go:3:7: undefined: x\n", "a/a.go:3: undefined: x"},
 		{"jest's test that writes to the terminal", "src/x.ts(4,3): error TS2322: not assignable\n" + jest, "x.test.js:3: adds: want 1"},
 		{"a compiler in another workspace of npm's", "> a@1.0.0 build\n> tsc\n\nsrc/x.ts(4,3): error TS2322: not assignable\n> b@1.0.0 test\n> jest\n\n" + jest, "src/x.ts:4: TS2322: not assignable"},

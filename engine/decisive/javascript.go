@@ -287,8 +287,10 @@ func nodeThrows(lines []string, tree Tree) (found []finding) {
 				places = append(places, place{m[1], m[2]})
 			}
 		}
-		if len(places) > 0 && strings.HasPrefix(line, "SyntaxError") && tree.classOf(places[0].file) == doesNotCompile {
-			f.class = doesNotCompile // one without a source was raised for data
+		if strings.HasPrefix(line, "SyntaxError") {
+			if f.class = elsewhere; len(places) > 0 { // else of data rather than of a source
+				f.class = tree.classOf(places[0].file)
+			}
 		}
 		end := blockEnd(lines, i+1, func(l string) bool { return !strings.HasPrefix(strings.TrimSpace(l), "at ") })
 		places = append(places, jsFrames(lines[i+1:end])...)

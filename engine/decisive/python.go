@@ -299,8 +299,10 @@ func traceback(lines []string, at int) (t raised, end int) {
 
 func (t raised) finding(tree Tree, test string) finding {
 	f := finding{class: crash, at: t.at}
-	if n := len(t.frames); pySyntax.MatchString(t.says) && (n == 0 || tree.classOf(t.frames[n-1].file) == doesNotCompile) {
-		f.class = doesNotCompile
+	if pySyntax.MatchString(t.says) {
+		if f.class = elsewhere; len(t.frames) > 0 {
+			f.class = tree.classOf(t.frames[len(t.frames)-1].file)
+		}
 	}
 	f.text = joined(tree.last(t.frames), test, strings.TrimPrefix(t.says, "AssertionError: "))
 	return f
