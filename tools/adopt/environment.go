@@ -3,9 +3,12 @@ package adopt
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -74,6 +77,46 @@ func environmentFor(ctx context.Context, m machine) environment {
 		e.takeOver("SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 	}
 	return e
+}
+
+// mostRead bounds how many manifests are read for what they ask of git.
+const mostRead = 200
+
+// gitAskers are what manifests name that asks git something, and the variable that has it do without.
+var gitAskers = []struct{ file, text, variable, value string }{
+	{"pyproject.toml", "setuptools-scm", "SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0"},
+	{"pyproject.toml", "setuptools_scm", "SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0"},
+	{"pyproject.toml", "hatch-vcs", "SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0"},
+	{"setup.py", "use_scm_version", "SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0"},
+	{"pyproject.toml", "poetry-dynamic-versioning", "POETRY_DYNAMIC_VERSIONING_BYPASS", "0.0.0"},
+	{"package.json", "\"husky\"", "HUSKY", "0"},
+	{"package.json", "\"lefthook\"", "LEFTHOOK", "0"},
+}
+
+// gitInScript is a script that npm runs at an install and that asks git something.
+var gitInScript = regexp.MustCompile(`"(?:preinstall|install|postinstall|prepare)"\s*:\s*"[^"]*\bgit\s`)
+
+// doWithoutGit has tools that ask git do without, since a step's checkout is no repository.
+func (e *environment) doWithoutGit(r reader) {
+	left := mostRead
+	for _, file := range slices.Sorted(maps.Keys(r.files)) {
+		name := path.Base(file)
+		if name != "pyproject.toml" && name != "setup.py" && name != "package.json" {
+			continue
+		}
+		if left--; left < 0 {
+			return
+		}
+		text := r.read(r.ctx, file)
+		for _, asker := range gitAskers {
+			if asker.file == name && strings.Contains(text, asker.text) {
+				e.set(asker.variable, asker.value, "")
+			}
+		}
+		if name == "package.json" && gitInScript.MatchString(text) {
+			e.notes = append(e.notes, "A script of "+file+" that an install runs starts git, and steps have no .git: it fails unless it passes without, as `git rev-parse --git-dir && git …; true` does.")
+		}
+	}
 }
 
 // givenCaches returns the caches that steps of a queue with these adapters have anyway.

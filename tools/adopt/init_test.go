@@ -123,6 +123,29 @@ func TestInitFitsTheRepositoryAndTakesFlags(t *testing.T) {
 	}
 }
 
+// TestToolsThatAskGitDoWithout: a step's checkout is no repository.
+func TestToolsThatAskGitDoWithout(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", files{
+		"py/pyproject.toml": "[build-system]\nrequires = [\"setuptools\", \"setuptools-scm\"]\n", "web/package.json": `{"scripts": {"prepare": "git config core.hooksPath .githooks"}}` + "\n",
+		"app/package.json": `{"scripts": {"prepare": "husky"}, "devDependencies": {"husky": "9"}}` + "\n", "docs/package.json": `{"scripts": {"prepare": "gitbook build", "test": "git status"}}` + "\n",
+	})
+	r.push()
+	out, err := r.init("--json")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	notes := slices.DeleteFunc(decode[result](t, out).Notes, func(note string) bool { return !strings.Contains(note, "steps have no .git") })
+	if len(notes) != 1 || !strings.HasPrefix(notes[0], "A script of web/package.json ") {
+		t.Errorf("notes %q", notes)
+	}
+	for _, queue := range r.configured().Queues {
+		if v := queue.Steps.Environment.Variables; v["SETUPTOOLS_SCM_PRETEND_VERSION"] != "0.0.0" || v["HUSKY"] != "0" || v["LEFTHOOK"] != "" {
+			t.Errorf("variables %v", v)
+		}
+	}
+}
+
 func TestInitAsksAndTakesAnswers(t *testing.T) {
 	r := newRepository(t)
 	r.commit("one", shop)

@@ -280,6 +280,7 @@ func (p *plan) fit(ctx context.Context, s *source, commands []string) {
 	slices.Sort(tools)
 	p.machine = lookAround(ctx, slices.Compact(tools))
 	p.env = environmentFor(ctx, p.machine)
+	p.env.doWithoutGit(reader{ctx, setOf(s.paths), s.read})
 }
 
 // programsOf returns the programs that a line of the shell starts, as far as they stand in it.
