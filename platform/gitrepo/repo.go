@@ -91,6 +91,16 @@ func Open(ctx context.Context, o Options) (*Repo, error) {
 	return r, nil
 }
 
+// MirrorsAnother reports whether a directory is the mirror of another remote than this one: Open would refuse it.
+func MirrorsAnother(dir, remote string) bool {
+	of, err := os.ReadFile(filepath.Join(dir, remoteFile))
+	if err != nil {
+		return false
+	}
+	remote, err = settleRemote(remote)
+	return err == nil && string(bytes.TrimSpace(of)) != redactURL(remote)
+}
+
 // Close ends the processes that serve the mirror. What is under way fails.
 func (r *Repo) Close() error {
 	r.fetches.close()
@@ -116,7 +126,7 @@ func (r *Repo) ensureMirror(ctx context.Context) error {
 	switch {
 	case err == nil:
 		if got := string(bytes.TrimSpace(of)); got != r.shownRemote {
-			return fmt.Errorf("%w: the directory mirrors %s; give each remote a directory of its own", ErrInvalid, got)
+			return fmt.Errorf("%w: the directory mirrors another remote, %s; name another folder for data, or remove the directory if nothing uses that mirror", ErrInvalid, got)
 		}
 		r.finishPrune()
 		return nil

@@ -217,7 +217,7 @@ func check(ctx context.Context, file, only, clone string, logger *slog.Logger) (
 		q := checkedQueue{Queue: name, Lacks: []lack{}, Notes: []string{}}
 		queue := config.Queues[name]
 		p := place{URL: config.RepositoryOf(queue).URL, Branch: queue.Branch, Name: queue.Repository}
-		s, err := openSource(ctx, p, filepath.Join(config.Data, "mirrors", queue.Repository+".git"), logger)
+		s, err := openSource(ctx, p, mirrorIn(config.Data, queue.Repository), logger)
 		if unseen, is := errors.AsType[unseenError](err); is {
 			q.Lacks = append(q.Lacks, unseen.lack)
 			c.Queues = append(c.Queues, q)

@@ -124,7 +124,7 @@ func (r *run) run(ctx context.Context, repo string) error {
 	if _, err := os.Stat(file); err == nil && !r.force && !r.dryRun {
 		return fmt.Errorf("%s is there already: --check says what lacks, --force overwrites it", file)
 	}
-	mirror := filepath.Join(p.Data, "mirrors", p.Name+".git")
+	mirror := mirrorIn(p.Data, p.Name)
 	if r.dryRun {
 		mirror = ""
 	}
@@ -175,7 +175,7 @@ func (r *run) begin(ctx context.Context, repo string) (*plan, error) {
 		if err != nil {
 			return nil, fmt.Errorf("give --data, a folder for the queue's data: %w", err)
 		}
-		p.Data = dataFolder(home, p.Name)
+		p.Data = dataFolder(home, p.Name, p.URL)
 	}
 	p.Data, err = filepath.Abs(p.Data)
 	return p, err

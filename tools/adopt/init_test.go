@@ -360,6 +360,48 @@ func TestInitBeginsWithThePushOfAMissingMainline(t *testing.T) {
 	}
 }
 
+// TestInitBeforeAndAfterTheRemoteIsThere: the clone is the repository at first, with a mirror that the remote's is not to be.
+func TestInitBeforeAndAfterTheRemoteIsThere(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", shop)
+	t.Chdir(r.clone)
+	t.Setenv("HOME", r.home)
+	r.run(r.clone, "git", "remote", "remove", "origin")
+	out, err := r.init("--json", "--data=")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	before := r.configured()
+	for _, command := range decode[result](t, out).Next {
+		if strings.Contains(command, "origin") {
+			t.Errorf("without a remote, next is %q", command)
+		}
+	}
+	if out, err := r.init("--json", "--force", "--branch", "trunk", "--data="); err != nil || decode[result](t, out).Next[0] != "git branch trunk" {
+		t.Errorf("a branch that the clone lacks: %v\n%s", err, out)
+	}
+
+	r.run(r.clone, "git", "remote", "add", "origin", r.bare)
+	r.push()
+	r.run(r.clone, "git", "clean", "-q", "-d", "-f", "-x")
+	if out, err = r.init("--json", "--data="); err != nil {
+		t.Fatalf("with the remote: %v\n%s", err, out)
+	}
+	after := r.configured()
+	if before.Repositories[decode[result](t, out).Queue].URL == r.bare || after.RepositoryOf(after.Queues[decode[result](t, out).Queue]).URL != r.bare || before.Data == after.Data {
+		t.Errorf("before: %+v in %s, after: %+v in %s", before.Repositories, before.Data, after.Repositories, after.Data)
+	}
+	if !slices.Contains(decode[result](t, out).Next, "git push origin targets") {
+		t.Errorf("next is %q", decode[result](t, out).Next)
+	}
+	if _, err := r.init("--json", "--force", "--data", before.Data); err == nil || !strings.Contains(err.Error(), "mirrors another remote, "+r.clone+"; name another folder for data, or remove the directory") {
+		t.Errorf("in the folder of the other repository: %v", err)
+	}
+	if out, err := r.init("--json", "--force", "--data="); err != nil || r.configured().Data != after.Data {
+		t.Errorf("once more: %v\n%s", err, out)
+	}
+}
+
 // workspace is one of npm whose root has scripts that nothing runs, and a member without build and test.
 var workspace = files{
 	"package.json":      `{"name": "shop", "private": true, "workspaces": ["packages/*"], "scripts": {"test": "npm test --workspaces", "lint": "node scripts/lint.mjs", "format:check": "node scripts/format.mjs", "fix": "node scripts/fix.mjs"}}`,

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/sandbox"
 )
 
@@ -231,5 +232,15 @@ func yamlList(texts []string) string {
 	return "[" + strings.Join(words, ", ") + "]"
 }
 
-// dataFolder returns where a queue keeps its data by default.
-func dataFolder(home, name string) string { return filepath.Join(home, ".landfall", name) }
+// dataFolder returns where a queue keeps its data by default: the first folder that is not of another repository of that name.
+func dataFolder(home, name, url string) string {
+	first := filepath.Join(home, ".landfall", name)
+	folder := first
+	for n := 2; gitrepo.MirrorsAnother(mirrorIn(folder, name), url); n++ {
+		folder = fmt.Sprintf("%s-%d", first, n)
+	}
+	return folder
+}
+
+// mirrorIn returns where the services keep the mirror of a repository.
+func mirrorIn(data, name string) string { return filepath.Join(data, "mirrors", name+".git") }

@@ -131,7 +131,10 @@ func (p *plan) next(ctx context.Context, file string, lacks []lack) []string {
 	}
 	next = append(next, up)
 	land := func(branch string) {
-		next = append(next, "git push origin "+branch, "landfall land "+branch+" --wait")
+		if !p.isRemote() {
+			next = append(next, "git push origin "+branch)
+		}
+		next = append(next, "landfall land "+branch+" --wait")
 	}
 	if p.Clone == "" {
 		return append(next, "landfall land my-branch --wait")
@@ -152,6 +155,9 @@ func (p *plan) next(ctx context.Context, file string, lacks []lack) []string {
 	return next
 }
 
+// isRemote reports whether the clone is the repository that changes land in: it has no remote.
+func (p *plan) isRemote() bool { return p.Clone != "" && p.URL == p.Clone }
+
 // here reports whether the working directory is in the clone.
 func (p *plan) here() bool {
 	here, err := os.Getwd()
@@ -163,11 +169,14 @@ func (p *plan) here() bool {
 }
 
 // pushMainline returns the command that makes the mainline on the remote: of the clone's branch of that name, else of what is
-// checked out.
+// checked out. Where the clone is the remote, it makes the branch.
 func (p *plan) pushMainline(ctx context.Context) string {
 	command := "git "
 	if !p.here() {
 		command += "-C " + shellQuoted(p.Clone) + " "
+	}
+	if p.isRemote() {
+		return command + "branch " + p.Branch
 	}
 	if _, err := git(ctx, p.Clone, "rev-parse", "--verify", "--quiet", "refs/heads/"+p.Branch); err == nil {
 		return command + "push origin " + p.Branch
