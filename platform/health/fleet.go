@@ -358,6 +358,54 @@ func (f *Fleet) Report() Report {
 	return r
 }
 
+// starting reports whether this process has read the board for so short that services which have begun with it are not due on it yet.
+func (f *Fleet) starting(now time.Time) bool { return now.Sub(f.begun) < graceAfter }
+
+// Starting is the Service of what Fleet.Starting returns.
+const Starting = "starting"
+
+// Starting returns, for each partition with queues, which services are not at work yet although this process has only just begun to
+// read the board; nothing once they have had their time. After that Report says what is missing.
+func (f *Fleet) Starting() (list []Missing) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.begun.IsZero() || !f.starting(f.read) {
+		return nil
+	}
+	for _, partition := range slices.Sorted(maps.Keys(f.queues)) {
+		var names []string
+		for _, service := range flow() {
+			if required[service] == "" {
+				continue
+			}
+			if o, _ := f.look(workKey{service, partition}, f.read); o.State != StateWorking {
+				names = append(names, service)
+			}
+		}
+		if len(names) > 0 {
+			list = append(list, Missing{Service: Starting, Partition: partition, Queues: f.queues[partition], Since: f.begun.UTC().Truncate(time.Second),
+				Sentence: "The services are starting: " + starters(names) + " not seen at work yet."})
+		}
+	}
+	return list
+}
+
+// starters returns the names with their verb: "a is", "a and b are", "a, b and c are".
+func starters(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0] + " is"
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last] + " are"
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // cutOff reports that the broker does not answer: then nothing is known of anybody.
 func (f *Fleet) cutOff(r Report, now time.Time) Report {
 	for _, partition := range slices.Sorted(maps.Keys(f.queues)) {
@@ -421,11 +469,12 @@ func (f *Fleet) look(key workKey, now time.Time) (Ownership, *Missing) {
 		o.State, since = StateStalled, w.stuck
 		text = fmt.Sprintf("The %s of %s, %s, has taken none of the %d records before it for %s; look at its log, or start it again.",
 			key.service, where, o.Instance, o.BehindRecords, age(now.Sub(w.stuck)))
-	case o.State == StateWorking || idle < graceAfter:
+	case o.State == StateWorking || idle < graceAfter || f.starting(now):
 		return o, nil
 	case o.State == StateReading:
+		since = latest(w.last, f.begun)
 		text = fmt.Sprintf("The %s of %s, %s, is still reading the log after %s, with %d records left; it works after that.",
-			key.service, where, o.Instance, age(idle), o.BehindRecords)
+			key.service, where, o.Instance, age(now.Sub(since)), o.BehindRecords)
 	case shared(key.service):
 		text = fmt.Sprintf("No %s has been alive for %s; %s.", key.service, age(idle), effect)
 	default:

@@ -111,6 +111,53 @@ func TestAnOwnerThatFallsSilentIsMissedAfterTenSeconds(t *testing.T) {
 	s.want(events.ServiceLander, "")
 }
 
+// TestAfterARestartServicesHaveTheirTime: what the board shows is of a quarter of an hour ago, since when nothing ran.
+func TestAfterARestartServicesHaveTheirTime(t *testing.T) {
+	s := newScene(t)
+	for service := range required {
+		s.post(service, "one", owns(5, 10))
+		b := s.beats[instanceKey{service, "one"}]
+		b.At = s.now
+		s.beats[instanceKey{service, "one"}] = b
+	}
+	s.now = s.now.Add(16 * time.Minute)
+	s.read()
+	starting := func(want string) {
+		t.Helper()
+		got := ""
+		for _, m := range s.fleet.Starting() {
+			if got += m.Sentence; m.Service != Starting || !slices.Equal(m.Queues, []string{"shop"}) {
+				t.Errorf("%+v", m)
+			}
+		}
+		if got != want {
+			t.Errorf("starting: %q, want %q", got, want)
+		}
+	}
+	for range 4 {
+		if missing := s.fleet.Report().Missing; len(missing) > 0 {
+			t.Fatalf("missing: %+v", missing)
+		}
+		starting("The services are starting: analyzer, enumerator, profiler, prioritizer, selector, builder and lander are not seen at work yet.")
+		s.pass(2 * time.Second)
+	}
+	for service := range required {
+		if service != events.ServiceLander {
+			s.post(service, "two", owns(7, 10))
+		}
+	}
+	reading := owns(7, 10)
+	reading.CaughtUp = false
+	s.post(events.ServiceBuilder, "two", reading)
+	s.pass(time.Second)
+	starting("The services are starting: builder and lander are not seen at work yet.")
+	s.pass(time.Second)
+	starting("")
+	s.want(events.ServiceLander, "No lander has owned partition 0 (queue shop) for 16 min; nothing lands until one does.")
+	s.want(events.ServiceBuilder, "The builder of partition 0 (queue shop), two, is still reading the log after 10 s, with 0 records left; it works after that.")
+	s.want(events.ServiceSelector, "")
+}
+
 // TestClocksMayDiffer: every beat of this scene is stamped an hour ahead. What counts is when the reader saw it change.
 func TestClocksMayDiffer(t *testing.T) {
 	s := newScene(t)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"landfall.build/events"
+	"landfall.build/platform/health"
 	"landfall.build/services/gateway/view"
 )
 
@@ -186,7 +187,10 @@ func queueLine(q view.Overview) string {
 		line += "; quarantined, but no target that was seen has the name: " + someTargets(q.UnseenQuarantines)
 	}
 	for _, t := range q.ServiceTroubles {
-		line += "; MISSING: " + Plain(t.Sentence)
+		if line += "; "; t.Service != health.Starting {
+			line += "MISSING: "
+		}
+		line += Plain(t.Sentence)
 	}
 	if t := q.Unreachable; t != nil {
 		line += "; NOTHING LANDS: " + Plain(t.Sentence)
