@@ -18,3 +18,14 @@ func TestTheQueueSaysThatServicesAreStarting(t *testing.T) {
 		t.Error(line)
 	}
 }
+
+func TestARefusedPushIsNoMainlineThatIsAway(t *testing.T) {
+	o := view.Overview{Queue: "main", Unreachable: &view.Trouble{Kind: view.ReasonPushRefused, Sentence: "“policy: no commits with WIP”: refused."}}
+	if line := queueLine(o); strings.Contains(line, "NOTHING LANDS") || !strings.HasSuffix(line, "; PUSH REFUSED: “policy: no commits with WIP”: refused.") {
+		t.Error(line)
+	}
+	o.Unreachable = &view.Trouble{Kind: "unreadable", Sentence: "No route."}
+	if line := queueLine(o); !strings.HasSuffix(line, "; NOTHING LANDS: No route.") {
+		t.Error(line)
+	}
+}

@@ -192,7 +192,9 @@ func queueLine(q view.Overview) string {
 		}
 		line += Plain(t.Sentence)
 	}
-	if t := q.Unreachable; t != nil {
+	if t := q.Unreachable; t != nil && t.Kind == view.ReasonPushRefused {
+		line += "; PUSH REFUSED: " + Plain(t.Sentence)
+	} else if t != nil {
 		line += "; NOTHING LANDS: " + Plain(t.Sentence)
 	}
 	if pushed := slices.DeleteFunc(slices.Clone(q.MainlineRed), func(t string) bool { return slices.Contains(q.RedBeforeQueue, t) }); len(pushed) > 0 {

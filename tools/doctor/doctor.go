@@ -98,6 +98,7 @@ var meanings = map[string]meaning{
 	"service_troubled":        {Error, "It lives and cannot work.", "Look at its log."},
 	"versions_differ":         {Warning, "Services of two versions may compute other target versions for one tree; then changes are ejected.", "Run one version, but for the time of an upgrade."},
 	"mainline_unreachable":    {Error, "Nothing lands until it is reached.", ""},
+	"change_refused":          {Warning, "The changes whose pushes the remote refuses do not land; others do, if it takes theirs.", "Do what its words ask for, or cancel the change."},
 	"landings_paused":         {Error, "The remote refuses every push.", "Do what its words ask for; then wait a minute, or landfall resume."},
 	"queue_paused":            {Warning, "Nothing lands while it is paused.", "landfall resume"},
 	"mainline_red":            {Warning, "Changes that touch these targets wait until they are green.", "landfall logs --target TARGET prints the output. Land a fix, and move it to the front: landfall priority FIX --front. If what its steps need was away: landfall retry --mainline."},

@@ -222,7 +222,7 @@ func (x *examination) running(ctx context.Context) {
 	}
 	for _, q := range queues {
 		if q.Unreachable != nil {
-			x.add("mainline_unreachable", q.Queue, q.Unreachable.Sentence, "")
+			x.add(troubleCode(q.Unreachable), q.Queue, q.Unreachable.Sentence, "")
 		}
 		if q.PausedByRemote != nil {
 			x.add("landings_paused", q.Queue, q.PausedByRemote.Sentence, "")
@@ -242,4 +242,12 @@ func (x *examination) running(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// troubleCode returns what is found where the lander has that trouble. A remote that refuses a push was reached.
+func troubleCode(t *view.Trouble) string {
+	if t.Kind == view.ReasonPushRefused {
+		return "change_refused"
+	}
+	return "mainline_unreachable"
 }
