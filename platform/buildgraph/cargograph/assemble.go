@@ -21,6 +21,8 @@ type assembler struct {
 	files []targets.Node // by entry
 	// wholes are the nodes of folders that count with all in and below them.
 	wholes map[string]targets.Node
+	// endings are those of folders with the files whose paths have an end.
+	endings map[string]targets.Node
 	// codes, views and features are the nodes of crates, the latter two by workspace.
 	codes    map[*crate]targets.Node
 	views    map[viewKey]targets.Node
@@ -43,7 +45,7 @@ type viewKey struct {
 // assemble makes the graph.
 func (l *loading) assemble(ctx context.Context, id string) (*targets.Graph, error) {
 	a := &assembler{
-		loading: l, builder: targets.NewBuilder(Scheme, id), wholes: map[string]targets.Node{}, codes: map[*crate]targets.Node{},
+		loading: l, builder: targets.NewBuilder(Scheme, id), wholes: map[string]targets.Node{}, endings: map[string]targets.Node{}, codes: map[*crate]targets.Node{},
 		views: map[viewKey]targets.Node{}, features: map[viewKey]targets.Node{}, facts: map[int32]*sourceFacts{},
 	}
 	a.readMore = func(at []int32) error { return a.readFacts(ctx, at) }

@@ -225,3 +225,55 @@ func TestWhatATestReadsByParentIsPartOfIt(t *testing.T) {
 		}
 	}
 }
+
+// A text can begin with a placeholder for the package's folder, and have others further on.
+func TestWhatATextWithPlaceholdersNamesIsPartOfTheTest(t *testing.T) {
+	const here = `env!("CARGO_MANIFEST_DIR")`
+	files := []string{"Cargo.toml", "data/x.json", "crates/b/Cargo.toml", "crates/b/x.json", "crates/b/src/lib.rs", "crates/b/new/x.json"}
+	for code, want := range map[string]string{
+		`read(format!("{}/../../Cargo.toml", ` + here + `))`:         "Cargo.toml",
+		`read(format!("{}/../../data/x.json", ` + here + `))`:        "data/x.json",
+		`read(format!(r#"{}/../../data/x.json"#, ` + here + `))`:     "data/x.json",
+		`read(format!("{dir}/../b/Cargo.toml"))`:                     "crates/b/Cargo.toml",
+		`read(format!("{0:?}/../b/x.json", dir))`:                    "crates/b/x.json",
+		`read(format!("{}/../../{}", ` + here + `, "a"))`:            strings.Join(files, ", "),
+		`read(format!("{}/../{}/Cargo.toml", ` + here + `, n))`:      "Cargo.toml, crates/b/Cargo.toml",
+		`read(format!("../{n}/Cargo.toml"))`:                         "Cargo.toml, crates/b/Cargo.toml",
+		`read(format!(r"../{n}/Cargo.toml"))`:                        "Cargo.toml, crates/b/Cargo.toml",
+		`read(format!("../{n}/x.json"))`:                             "crates/b/x.json, crates/b/new/x.json",
+		`read(format!("../{n}.json"))`:                               "crates/b/x.json, crates/b/new/x.json",
+		`read_dir(format!("{}/../../data", ` + here + `))`:           "data/x.json",
+		`read_dir(format!("{}/..", ` + here + `))`:                   "crates/b/Cargo.toml, crates/b/x.json, crates/b/src/lib.rs, crates/b/new/x.json",
+		`include_dir!("$CARGO_MANIFEST_DIR/..")`:                     "crates/b/Cargo.toml, crates/b/x.json, crates/b/src/lib.rs, crates/b/new/x.json",
+		`read_dir(dir.join("{}/.."))`:                                "",
+		`read(format!("../{n}/src"))`:                                "crates/b/src/lib.rs, crates/b/new/x.json",
+		`read(format!("../{n}"))`:                                    "crates/b/Cargo.toml, crates/b/x.json, crates/b/src/lib.rs, crates/b/new/x.json",
+		`read(format!("../{n}/../x.json"))`:                          "crates/b/Cargo.toml, crates/b/x.json, crates/b/src/lib.rs, crates/b/new/x.json",
+		`read(format!("../../data/{n}.json"))`:                       "data/x.json",
+		`read(format!("../b/{n}/x.txt"))`:                            "crates/b/Cargo.toml, crates/b/x.json, crates/b/src/lib.rs, crates/b/new/x.json",
+		`glob("../*/src/*.rs")`:                                      "crates/b/src/lib.rs, crates/b/new/x.json",
+		`include_dir!("$CARGO_MANIFEST_DIR/../../data")`:             "data/x.json",
+		`include_dir!("${CARGO_MANIFEST_DIR}/../../data")`:           "data/x.json",
+		`#[folder = "$CARGO_MANIFEST_DIR/../../data"] struct Assets`: "data/x.json",
+		`read(concat!(` + here + `, "/../../data/x.json"))`:          "data/x.json",
+		`read(format!("{}/data/x.json", ` + here + `))`:              "",
+		`format!("{} of {}", a, b)`:                                  "",
+		`format!("{{}}")`:                                            "",
+		`read(format!("{a}{b}/x.json"))`:                             "",
+	} {
+		base := memoryTree{
+			"Cargo.toml": "[workspace]\nmembers = [\"crates/*\"]\n", "data/x.json": "1\n", "crates/a/tests/t.rs": "#[test]\nfn t() { " + code + "; }\n",
+			"crates/a/Cargo.toml": "[package]\nname = \"a\"\nversion = \"0.1.0\"\n", "crates/a/src/lib.rs": "",
+			"crates/b/Cargo.toml": "[package]\nname = \"b\"\nversion = \"0.1.0\"\n", "crates/b/src/lib.rs": "", "crates/b/x.json": "1\n",
+		}
+		var got []string
+		for _, file := range files {
+			if strings.Contains(delta(t, Options{}, base, base.with(memoryTree{file: base[file] + "# 2\n"})), "crates/a [test]") {
+				got = append(got, file)
+			}
+		}
+		if got := strings.Join(got, ", "); got != want {
+			t.Errorf("%s is affected by\n     %s\nwant %s", code, got, want)
+		}
+	}
+}

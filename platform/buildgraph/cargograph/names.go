@@ -2,6 +2,7 @@ package cargograph
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -163,14 +164,21 @@ func (r *reach) text(dir, text string, facts *sourceFacts, built bool) {
 	if strings.HasPrefix(text, "cargo:") {
 		text = text[strings.LastIndexByte(text, '=')+1:]
 	}
-	if at := strings.IndexAny(text, wildcards); at >= 0 {
-		text = text[:max(strings.LastIndexByte(text[:at], '/'), 0)]
-	}
+	text, end, computed := cutComputed(withoutFolder(text))
 	upward := strings.Contains(text, "..")
-	if path.Clean(text) == "." || upward && isDots(text) {
+	if path.Clean(text) == "." {
 		return
 	}
 	fromPackage := strings.TrimLeft(text, "/")
+	if computed && isDots(fromPackage) || isDots(text) {
+		if computed && built && fromPackage == text {
+			r.computed(dir, text, end)
+		}
+		if computed {
+			r.computed(r.crate.path, fromPackage, end)
+		}
+		return
+	}
 	// Without .. a path leads out of neither folder, but it can lead to another part of the package, or to another package
 	// in it.
 	if upward || r.crate.nests || r.part == codePart && startsBeside(fromPackage) {
@@ -182,6 +190,51 @@ func (r *reach) text(dir, text string, facts *sourceFacts, built bool) {
 	if facts.otherDir && strings.Contains(text, "/") {
 		r.path(r.crate.root.path, fromPackage, built)
 		r.path("", fromPackage, built)
+	}
+}
+
+// folderVariable is the package's folder where a text for a macro begins.
+var folderVariable = regexp.MustCompile(`^\$(?:CARGO_MANIFEST_DIR|\{CARGO_MANIFEST_DIR\})/`)
+
+// withoutFolder cuts off what stands for the package's folder where a text begins: {…}/, or folderVariable, whose / stays: no
+// other folder is meant.
+func withoutFolder(text string) string {
+	if variable := folderVariable.FindString(text); variable != "" {
+		return text[len(variable)-1:]
+	}
+	if strings.HasPrefix(text, "{") {
+		if name, rest, ok := strings.Cut(text, "}/"); ok && !strings.ContainsAny(name[1:], "{}/") {
+			return rest
+		}
+	}
+	return text
+}
+
+// cutComputed returns the folder before the first computed part of a text, and what stands behind the last one, empty if that is not
+// known. A text without such a part is returned as it is.
+func cutComputed(text string) (before, end string, computed bool) {
+	first := strings.IndexAny(text, wildcards)
+	if first < 0 {
+		return text, "", false
+	}
+	if last := strings.LastIndexAny(text, wildcards+"]}>"); strings.IndexByte("*?]}>", text[last]) >= 0 {
+		end = strings.TrimRight(text[last+1:], "/")
+	}
+	return text[:max(strings.LastIndexByte(text[:first], '/'), 0)], end, true
+}
+
+// computed makes the node depend on what a computed path in a folder above can lead to: the files and folders in and below it whose
+// path has an end, all manifests if that is their name, and everything if it is not known.
+func (r *reach) computed(base, dots, end string) {
+	dir, ok := join(base, dots)
+	switch {
+	case !ok:
+	case end == "/"+manifestName:
+		r.edge(r.node, r.definition(allManifests))
+	case end == "" || strings.Contains(end, "..") || path.Clean("x"+end) != "x"+end:
+		r.path(dir, ".", false)
+	default:
+		r.edge(r.node, r.endingNode(dir, end))
 	}
 }
 

@@ -26,7 +26,8 @@ var (
 	modelNames   = map[string]string{"": "root", "a": "a", "b": "b", "a/in": "in", "ws": "ws", "ws/x": "x", "vendor/v": "v", "lib": "lib"}
 	modelTexts   = []string{"", "", "// 1", "// 2", `include_str!("../../b/data/d.txt")`, `include_str!("../x.txt")`, `fn f() { open("../a/data"); }`,
 		`#[path = "../../lib/src/lib.rs"] mod lib;`, `mod m;`, `concat!(env!("CARGO_MANIFEST_DIR"), "/..");`, `x!("tests/t.rs")`,
-		`include!("../../lib/in/src/lib.rs");`, `open("in/x.txt")`, `println!("cargo:rerun-if-changed=../ws");`}
+		`include!("../../lib/in/src/lib.rs");`, `open("in/x.txt")`, `println!("cargo:rerun-if-changed=../ws");`,
+		`open(format!("{}/../b/data/d.txt", at))`, `open(format!("../{at}/x.txt"))`, `x!("../{at}/Cargo.toml")`}
 	outside = []string{"serde", "log", "itoa"}
 )
 

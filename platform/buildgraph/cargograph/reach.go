@@ -75,6 +75,29 @@ func (a *assembler) wholeNode(dir string) targets.Node {
 	return node
 }
 
+// endingNode returns the node of the files in and below a folder whose path has an end, with all in and below folders of such a path.
+func (a *assembler) endingNode(dir, end string) targets.Node {
+	key := dir + "\x00" + end
+	if node, ok := a.endings[key]; ok {
+		return node
+	}
+	node := a.define("", "ending %q of %s", end, below(dir, "**"))
+	a.endings[key] = node
+	a.edge(node, a.listing(dir, everything))
+	for i := range a.entries {
+		a.work++
+		if !within(dir, a.entries[i].Path) {
+			continue
+		}
+		file := "/" + a.entries[i].Path
+		// What a link leads to has a path of its own, which is not compared.
+		if _, isLink := a.links[int32(i)]; isLink || strings.HasSuffix(file, end) || strings.Contains(file, end+"/") {
+			a.addFile(node, int32(i))
+		}
+	}
+	return node
+}
+
 // addFile makes a node depend on a file, and on what it leads to if it is a symbolic link.
 func (a *assembler) addFile(from targets.Node, i int32) {
 	a.edge(from, a.files[i])

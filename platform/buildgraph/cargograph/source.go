@@ -290,11 +290,12 @@ func (r *reader) literal(text string) {
 	r.facts.below = r.facts.below || r.inFolder && begins
 	r.inFolder = false
 	r.selection(text)
-	if isDots(bare) {
+	r.facts.manifestDir = r.facts.manifestDir || folderVariable.MatchString(text)
+	if up := strings.Trim(withoutFolder(text), "/"); isDots(up) {
 		if r.dots == "" {
 			r.dotsBuilt = built
 		}
-		r.dots = path.Join(r.dots, bare)
+		r.dots = path.Join(r.dots, up)
 		if len(r.dots) > maxText {
 			r.endDots()
 		}
