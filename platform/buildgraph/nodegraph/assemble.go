@@ -39,6 +39,7 @@ func manifestIn(dir string) string   { return "node:manifest " + dot(dir) }
 func projectIn(dir string) string    { return "node:project " + dot(dir) }
 func lockIn(dir string) string       { return "node:lock " + dot(dir) }
 func locksIn(dir string) string      { return "node:locks in " + dot(dir) }
+func namesOf(dir string) string      { return "node:all names " + dot(dir) }
 func typesIn(dir string) string      { return "node:types " + dot(dir) }
 func sourceOf(path string) string    { return "node:source " + path }
 func named(dir, name string) string  { return "node:named " + plainDir(dir) + " " + name }
@@ -292,6 +293,7 @@ func (a *assembler) addProject(p *project) {
 			a.edge(node, a.builder.Ref(targets.KindTarget, targetOf(dir)))
 		}
 	}
+	a.builder.Definition(namesOf(p.dir), normalText("names", p.names()...))
 	a.addLock(p)
 	node := a.builder.Definition(projectIn(p.dir), normalText("project", p.manager, p.lockFile))
 	a.edge(node, a.environment)

@@ -39,6 +39,9 @@ func (s *scanner) fromAbove() {
 		case c == '"' || c == '\'' || c == '`':
 			if text, end, ok := s.literal(i); ok && text != "" && text[0] != '.' && text[0] != '*' {
 				rests[text] = true
+				if s.isAdded(text, i, end) {
+					rests[text+"*"] = true
+				}
 				if i > joined { // Else it is part of what was joined before.
 					whole, at := s.joined(text, end)
 					rests[whole], joined = true, at
@@ -52,7 +55,7 @@ func (s *scanner) fromAbove() {
 			}
 			rest := string(s.text[i+1 : end])
 			if end < len(s.text) && s.text[end] == '$' {
-				rest += "*"
+				rest += "*" + s.tail(end)
 			}
 			rests[rest] = true
 		}

@@ -46,6 +46,12 @@ func TestChangesThatMatterToEachOtherConflict(t *testing.T) {
 		"a configuration and what it builds on":         {memoryTree{"packages/tool/tsconfig.json": `{"extends": "../../config/new.json"}`}, memoryTree{"config/new.json": `{}`}},
 		"the root's configuration and what it requires": {memoryTree{"babel.config.js": "module.exports = require('./scripts/other')\n"}, memoryTree{"scripts/other.js": "1\n"}},
 		"a path computed and a file in its folder":      {memoryTree{"packages/tool/new.js": "import(`../../data/${x}.js`)\n"}, memoryTree{"data/x.js": "1\n"}},
+		"a computed path and a file of a package there": {memoryTree{"packages/tool/new.js": "import(`../${x}/index.js`)\n"}, memoryTree{"packages/util/index.js": "1\n"}},
+		"a computed path and a new package there":       {memoryTree{"packages/tool/new.js": "import(`../../packages/${x}/index.js`)\n"}, memoryTree{"packages/new/package.json": `{"name": "new"}`}},
+		"computed manifests and a new one":              {memoryTree{"packages/tool/new.js": "require(`../${x}/package.json`)\n"}, memoryTree{"packages/new/package.json": `{"name": "new"}`}},
+		"a computed name and a file of a member":        {memoryTree{"packages/tool/new.js": "import(`util-${x}`)\n"}, memoryTree{"packages/util/index.js": "1\n"}},
+		"a computed name and a new member":              {memoryTree{"packages/tool/new.js": "import(`@new/${x}`)\n"}, memoryTree{"packages/new/package.json": `{"name": "@new/x"}`}},
+		"a computed name and a version":                 {memoryTree{"packages/tool/new.js": "import(`left-${x}`)\n"}, lock("sha512-left", "sha512-new")},
 		"a folder that is listed and a new package":     {memoryTree{"packages/tool/new.js": "readdirSync('../..')\n"}, memoryTree{"libs/x/package.json": `{"workspaces": []}`}},
 		"a folder that is listed and a file of another": {memoryTree{"packages/tool/new.js": "readdirSync('..')\n"}, memoryTree{"packages/util/index.js": "1\n"}},
 		"a test and a package below it":                 {manifest(`"build": "node build.js"`, `"test": "jest"`), memoryTree{"packages/tool/sub/package.json": `{"workspaces": []}`}},
@@ -120,7 +126,9 @@ func randomEdit(prefix string, dirs ...string) func(*rand.Rand) memoryTree {
 			case 0, 1:
 				edit[dir()+"/"+pick("x.js", "y.ts", "sub/z.vue", "index.js")] = pick("import '"+pick(name(), path(), name()+"/deep")+"'\n",
 					"root = resolve('"+pick("..", "../..")+"')\njoin(root, '"+pick("x.js", "packages/util", "util/index.js", "scripts', 'other.js", "new")+"')\n",
-					"readdirSync("+pick("'..'", "'../..'", "join(__dirname, '..')", "'../*'", "join('..', '..', 'packages')")+")\n", "execSync('npm query .workspace')\n")
+					"readdirSync("+pick("'..'", "'../..'", "join(__dirname, '..')", "'../*'", "join('..', '..', 'packages')")+")\n", "execSync('npm query .workspace')\n",
+					"require(`"+pick("@s/", "util-", "m", "@s/lib/", "../", "../../", "../../packages/", "../util-")+"${n}"+pick("", "/package.json", "/x.js")+"`)\n",
+					"root = resolve('"+pick("..", "../..")+"')\njoin(root, "+pick("n", "'packages', n", "'scripts', n")+pick("", ", 'package.json'", ", 'x.js'")+")\n", "read('../' + n)\n")
 			case 2:
 				edit[dir()+"/"+manifestName] = manifest()
 			case 3:

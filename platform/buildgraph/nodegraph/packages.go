@@ -68,8 +68,10 @@ func (a *assembler) addDependencies(v viewpoint, p *pack) {
 	names, specs := a.references(p)
 	aliases := a.aliases(p)
 	for _, spec := range slices.Sorted(maps.Keys(names)) {
-		if name := packageOf(spec); name != "" && name != p.file.name {
-			a.addRequirement(v.from, p, p.requirement(name))
+		for _, name := range a.packagesOf(v, p, spec) {
+			if name != p.file.name {
+				a.addRequirement(v.from, p, p.requirement(name))
+			}
 		}
 		if a.matched += len(aliases); a.matched > maxMatchWork {
 			continue // The survey's bound, which makes the graph incomplete.

@@ -251,10 +251,37 @@ func (a *assembler) addSource(i int32) {
 		return
 	}
 	for _, spec := range names {
-		if name := packageOf(spec); name != "" {
+		for _, name := range a.packagesOf(v, v.home, spec) {
 			a.addRequirement(v.from, v.home, v.home.requirement(name))
 		}
 	}
+}
+
+// packagesOf returns the names of the packages that a specifier leads into from a package: all that begin with it, where it goes on
+// computed before its end. On which names there are the viewpoint then depends.
+func (a *assembler) packagesOf(v viewpoint, p *pack, spec string) []string {
+	begin, _, isComputed := strings.Cut(spec, "*")
+	if name := packageOf(begin); !isComputed || name != "" && strings.HasPrefix(begin, name+"/") {
+		if name == "" {
+			return nil
+		}
+		return []string{name}
+	}
+	if begin == "" || strings.ContainsAny(begin, ":! \t") {
+		return nil
+	}
+	a.define(v.from, namesOf(p.project.dir))
+	return slices.DeleteFunc(p.project.names(), func(name string) bool { return !strings.HasPrefix(name, begin) })
+}
+
+// names returns the names of a project's members and of what its lock file pins, in order.
+func (p *project) names() []string {
+	names := slices.Collect(maps.Keys(p.byName))
+	if p.lock != nil {
+		names = slices.AppendSeq(names, maps.Keys(p.lock.named))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // addSpec adds a relative path. Unless it is certain that a module is meant, packages are left alone: configuration of a

@@ -72,6 +72,8 @@ var importWords = map[string]bool{"from": true, "import": true, "module": true, 
 type scanner struct {
 	text                  []byte
 	imports, paths, names map[string]bool
+	// manifests is set where a path of parts is that of manifests behind the name of a folder.
+	manifests bool
 	// left is how many more bytes are looked at around texts. What is not looked at can mean all that it could have.
 	left int
 }
@@ -80,7 +82,7 @@ type scanner struct {
 func lookAround(size int) int { return 1<<20 + 16*size }
 
 func newScanner(text []byte) *scanner {
-	return &scanner{text, map[string]bool{}, map[string]bool{}, map[string]bool{}, lookAround(len(text))}
+	return &scanner{text: text, imports: map[string]bool{}, paths: map[string]bool{}, names: map[string]bool{}, left: lookAround(len(text))}
 }
 
 // maxPathBytes bounds what is taken for a path.
@@ -99,9 +101,11 @@ func scan(content []byte, l language) *facts {
 		s.fromAbove()
 	}
 	f := &facts{imports: sortedKeys(s.imports), paths: sortedKeys(s.paths), names: sortedKeys(s.names), manifests: readsManifests(content, l)}
+	f.manifests = f.manifests || slices.ContainsFunc(f.imports, namesManifests) || slices.ContainsFunc(f.paths, namesManifests)
 	if bytes.Contains(content, []byte("..")) {
 		f.walks = l == script && goesThroughFolders(content)
 		f.climbs = s.walked(l, f.walks)
+		f.manifests = f.manifests || s.manifests
 	}
 	if l == script {
 		f.climbs = append(f.climbs, dirnames(content)...)
@@ -126,6 +130,9 @@ var starting = []string{"exec", "Exec", "spawn", "Spawn", "shell", "zx", "run", 
 
 // asksManager is a line of the shell that asks a package manager for the members of a workspace.
 var asksManager = regexp.MustCompile("\\b(?:npm|pnpm|yarn|bun|lerna|nx|turbo)\\s[^;&|\n\"']*\\b(?:query|ls|list|ll|la|why|explain|pkg|info)\\b")
+
+// namesManifests reports whether a path is that of manifests in folders whose names are computed.
+func namesManifests(spec string) bool { return strings.HasSuffix(spec, "*/"+manifestName) }
 
 // readsManifests reports whether a file may read the manifests of packages that it names nowhere.
 func readsManifests(content []byte, l language) bool {
@@ -160,25 +167,48 @@ func (s *scanner) quoted(i int) {
 		if !ok || !isRelative(spec) {
 			return
 		}
-		if s.isImported(i) {
-			s.imports[spec] = true
-		} else {
-			s.paths[spec] = true
+		s.note(i, spec)
+		if s.isAdded(spec, i, end) {
+			s.note(i, spec+"*")
 		}
 		if joined, _ := s.joined(spec, end); joined != spec {
 			s.paths[joined] = true
 		}
 	case first >= 'a' && first <= 'z' || first >= 'A' && first <= 'Z' || first >= '0' && first <= '9' || strings.IndexByte("@_~#$", first) >= 0:
 		if s.isImported(i) {
-			if spec, _, ok := s.literal(i); ok && spec != "" {
+			if spec, end, ok := s.literal(i); ok && spec != "" {
 				s.names[spec] = true
+				if s.isAdded(spec, i, end) {
+					s.names[spec+"*"] = true
+				}
 			}
 		}
 	}
 }
 
+// note adds a relative path that begins at i.
+func (s *scanner) note(i int, spec string) {
+	if s.isImported(i) {
+		s.imports[spec] = true
+	} else {
+		s.paths[spec] = true
+	}
+}
+
+// isAdded reports whether a path goes on with what is added to its text, which stands from i to end: "../" + name.
+func (s *scanner) isAdded(spec string, i, end int) bool {
+	if ending := path.Ext(spec); end-i-1 != len(spec) || !strings.Contains(spec, "/") || ending != "" && ending != "." {
+		return false // A template, a query behind the path, no path, or a whole one.
+	}
+	if next := s.skipSpace(end + 1); next < len(s.text) && s.text[next] == '+' {
+		next = s.skipSpace(next + 1)
+		return next < len(s.text) && strings.IndexByte(quotes, s.text[next]) < 0
+	}
+	return false
+}
+
 // literal returns the text that begins with the quotation mark at i, and where it ends. From the first computed part on
-// a template is a *.
+// a template is a * with its tail.
 func (s *scanner) literal(i int) (spec string, end int, ok bool) {
 	quote := s.text[i]
 	for j := i + 1; j < len(s.text) && j-i <= maxPathBytes; j++ {
@@ -188,10 +218,30 @@ func (s *scanner) literal(i int) (spec string, end int, ok bool) {
 		case c == '\n' || c == '\\':
 			return "", 0, false
 		case c == '$' && quote == '`' && j+1 < len(s.text) && s.text[j+1] == '{':
-			return string(s.text[i+1:j]) + "*", j, true
+			return string(s.text[i+1:j]) + "*" + s.tail(j), j, true
 		}
 	}
 	return "", 0, false
+}
+
+// tail returns /package.json if that is all behind the last computed part of a path, of which one begins at i.
+func (s *scanner) tail(i int) string {
+	depth, last := 0, i
+	for k := i; k < len(s.text) && k-i <= maxPathBytes && s.left >= 0; k++ {
+		s.left--
+		switch c := s.text[k]; {
+		case c == '{':
+			depth++
+		case c == '}':
+			depth, last = depth-1, k+1
+		case depth == 0 && !isPathByte(c):
+			if found := string(s.text[last:k]); found == "/"+manifestName {
+				return found
+			}
+			return ""
+		}
+	}
+	return ""
 }
 
 // joined adds the texts that follow as further arguments, path.join(__dirname, "..", "shared"), and returns where they end.
@@ -205,10 +255,17 @@ func (s *scanner) joined(spec string, end int) (string, int) {
 			break
 		}
 		next = s.skipSpace(next + 1)
-		if next >= len(s.text) || strings.IndexByte("\"'`", s.text[next]) < 0 {
+		if next >= len(s.text) {
 			break
 		}
-		more, after, ok := s.literal(next)
+		var more string
+		var after int
+		var ok bool
+		if strings.IndexByte(quotes, s.text[next]) >= 0 {
+			more, after, ok = s.literal(next)
+		} else if s.isPart(next) && s.makesPath(end) {
+			more, after, ok = "*", s.endOfName(next), true
+		}
 		if !ok || len(spec)+len(more) > maxPathBytes {
 			break
 		}
@@ -216,6 +273,40 @@ func (s *scanner) joined(spec string, end int) (string, int) {
 		s.left -= len(spec)
 	}
 	return spec, end
+}
+
+// isPart reports whether what begins at i can be a part of a path: no object, and not the end of what a function is given.
+func (s *scanner) isPart(i int) bool {
+	return isWord(s.text[i]) || s.text[i] == '(' || s.text[i] == '.'
+}
+
+// endOfName returns where a name ends that begins at i, such as item.name.
+func (s *scanner) endOfName(i int) int {
+	for i+1 < len(s.text) && (isWord(s.text[i+1]) || s.text[i+1] == '.') {
+		i++
+		s.left--
+	}
+	return i
+}
+
+// makesPath reports whether i is in what join or resolve of paths is given.
+func (s *scanner) makesPath(i int) bool {
+	depth := 0
+	for at := i; at > 0 && i-at < maxLineBytes && s.left >= 0; at-- {
+		s.left--
+		switch s.text[at-1] {
+		case ')', ']', '}':
+			depth++
+		case '(', '[', '{':
+			if depth--; depth < 0 {
+				end := s.back(at - 1)
+				word := s.word(end)
+				before := s.text[:end-len(word)]
+				return s.text[at-1] == '(' && (word == "join" || word == "resolve" && !bytes.HasSuffix(before, []byte("require.")) && !bytes.HasSuffix(before, []byte("Promise.")))
+			}
+		}
+	}
+	return s.left < 0
 }
 
 func (s *scanner) skipSpace(begin int) int {
@@ -297,7 +388,9 @@ func (s *scanner) leaving() {
 			end++
 		}
 		spec := string(s.text[begin:end])
-		if end < len(s.text) && (s.text[end] == '$' || s.text[end] == '{') {
+		if end < len(s.text) && s.text[end] == '$' {
+			spec += "*" + s.tail(end)
+		} else if end < len(s.text) && s.text[end] == '{' {
 			spec += "*"
 		}
 		if spec = trimQuery(spec); !s.imports[spec] {

@@ -171,3 +171,74 @@ for (const name of require('fs').readdirSync(packages)) {
 		t.Errorf("the test finds nothing to complain of: %s", out)
 	}
 }
+
+// A path can go on computed behind folders above, behind a folder that it names, and behind the scope of names.
+func TestAComputedPathCountsByTheFolderBeforeIt(t *testing.T) {
+	files := []string{"packages/util/package.json", "packages/util/data.json", "packages/util/new.js", "packages/lib/src/lib.ts", "data/x.json"}
+	const manifests, all, none = "packages/util/package.json", "packages/util/package.json, packages/util/data.json, packages/util/new.js, packages/lib/src/lib.ts", ""
+	root := "const root = path.join(__dirname, '../..')\n"
+	above := "const up = path.join(__dirname, '..')\n"
+	for code, want := range map[string]string{
+		"require(`../${n}/package.json`)":                                     manifests,
+		"readFileSync(`../${n}/package.json`)":                                manifests,
+		"import(`../${n}/package.json`, {with: {type: 'json'}})":              manifests,
+		"require(`../${f({a: `b`})}/package.json`)":                           manifests,
+		"require(`../../packages/${n}/package.json`)":                         manifests,
+		"readFileSync(`../../packages/${n}/package.json`)":                    manifests,
+		"readFileSync(`${__dirname}/../${n}/package.json`)":                   manifests,
+		root + "readFileSync(`${root}/packages/${n}/package.json`)":           manifests,
+		"require(`../${n}/data.json`)":                                        all,
+		"require(`../${n}`)":                                                  all,
+		"import(`../../packages/${n}/index.js`)":                              all,
+		"readFileSync(`../${n}/data.json`)":                                   all,
+		"readFileSync(`${__dirname}/../${n}/data.json`)":                      all,
+		"readFileSync('../' + n + '/data.json')":                              all,
+		"readFileSync('../../packages/' + n + '/data.json')":                  all,
+		"require('../' + n)":                                                  all,
+		"require(`@s/${n}/package.json`)":                                     all,
+		"require(`@s/${n}`)":                                                  all,
+		"require(`@s/lib/${n}`)":                                              all,
+		"require(`@other/${n}`)":                                              none,
+		"require(`util-${n}/data.json`)":                                      "packages/util/package.json, packages/util/data.json, packages/util/new.js",
+		"require.resolve('@s/' + n)":                                          all,
+		root + "readFileSync(path.join(root, 'packages', n, 'package.json'))": manifests,
+		root + "readFileSync(path.join(root, 'packages', n, 'data.json'))":    all,
+		root + "readFileSync(join(root, 'packages', `${n}`, 'data.json'))":    all,
+		root + "readFileSync(`${root}/packages/${n}/data.json`)":              all,
+		root + "readFileSync(root + '/packages/' + n)":                        all,
+		"readFileSync(join(__dirname, '..', n, 'data.json'))":                 all,
+		"readFileSync(join(__dirname, '../../packages', n, 'data.json'))":     all,
+		"readFileSync(join('..', '..', 'packages', n, 'data.json'))":          all,
+		above + "readFileSync(`${up}/${n}/package.json`)":                     manifests,
+		above + "readFileSync(join(up, n, 'package.json'))":                   manifests,
+		above + "readFileSync(`${up}/${n}/data.json`)":                        all,
+		above + "readFileSync(join(up, n.name, 'data.json'))":                 all,
+		above + "readFileSync(up + '/' + n)":                                  all,
+		above + "readFileSync(up + '/x.json')":                                none,
+		above + "check(up, n)":                                                none,
+		above + "require.resolve('..', {paths})":                              none,
+		"import('../a.mjs?' + Date.now())":                                    none,
+		"import x from '../a.svg?raw'":                                        none,
+		"import(`../util-${n}/data.json`)":                                    all,
+		"readFileSync(`../util-${n}/package.json`)":                           manifests,
+		"const from = ['..', '../../data/*']":                                 "data/x.json",
+		root + "describe('packages', () => {})":                               none,
+		root + "readFileSync(join(root, 'data', n))":                          "data/x.json",
+		"require(`../../data/${n}.json`)":                                     "data/x.json",
+		"require(`./${n}`)":                                                   none,
+		"require(`${n}/package.json`)":                                        none,
+		"x = `../${n}`.length":                                                all,
+	} {
+		base := sample.with(memoryTree{"packages/tool/a.test.js": code + "\n", "packages/util/data.json": "1\n", "data/x.json": "1\n"})
+		var got []string
+		for _, file := range files {
+			head := base.with(memoryTree{file: base[file] + "\n"})
+			if slices.Contains(strings.Split(delta(t, base, head), ", "), "packages/tool") {
+				got = append(got, file)
+			}
+		}
+		if got := strings.Join(got, ", "); got != want {
+			t.Errorf("%s is affected by\n     %s\nwant %s", code, got, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package nodegraph
 
 import (
 	"bytes"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -33,7 +34,7 @@ func holdsAny(content []byte, words []string) bool {
 }
 
 // dots are two dots as the names of a path, with what a pattern or a computed name begins with behind them.
-var dots = regexp.MustCompile(`\.\.(?:/\.\.)*(?:/(?:[*?\[]|\$\{)?)?`)
+var dots = regexp.MustCompile(`\.\.(?:/\.\.)*(?:/(?:[*?\[]|[\w@.-]*(?:\*|\$\{))?)?`)
 
 // assigned matches a name and the = by which it is given a value.
 var assigned = regexp.MustCompile(`([A-Za-z_$][\w$]*)\s*=(?:[^=>]|$)`)
@@ -43,8 +44,8 @@ const maxLineBytes = 400
 
 const quotes = "\"'`"
 
-// walked returns the folders above that a file may go through: those of patterns and, if it goes through folders, those that a text
-// of dots alone stands for, unless a name is given to it that only begins longer paths: path.join(root, "data").
+// walked returns the folders above that a file may go through: those of patterns and of computed paths, and, if it goes through folders,
+// those that a text of dots alone stands for, unless a name is given to it that only begins longer paths: path.join(root, "data").
 func (s *scanner) walked(l language, walks bool) []climb {
 	found := map[climb]bool{}
 	named := map[string][]climb{}
@@ -60,21 +61,33 @@ func (s *scanner) walked(l language, walks bool) []climb {
 		if !isQuoted && before != '/' && (l == script || before != ' ' && before != '=') {
 			continue
 		}
-		spec, isPattern := string(s.text[begin:end]), false
+		spec, isPattern, isComputed := string(s.text[begin:end]), false, false
 		switch i := strings.IndexAny(spec, "*?[$"); {
 		case i >= 0:
-			spec, isPattern = spec[:i], true
-		case l != script || !walks || end == len(s.text) || strings.IndexByte(quotes, s.text[end]) < 0:
+			isPattern, isComputed = true, spec[i] == '$'
+			if isComputed && !walks && s.tail(begin+i) != "" {
+				continue // It names manifests, which all count.
+			}
+			spec = withoutWildcards(spec)
+		case l != script || end == len(s.text) || strings.IndexByte(quotes, s.text[end]) < 0:
 			continue
 		default:
 			whole, after := s.joined(spec, end)
-			spec, done = withoutWildcards(whole), after
+			if walks {
+				done = after
+			}
+			isComputed = strings.Contains(whole, "*") && s.makesPath(end) || isQuoted && s.isAdded(spec, begin-1, end)
+			if isPattern = isComputed; isComputed && !walks && namesManifests(whole) {
+				continue
+			}
+			spec = withoutWildcards(whole)
 		}
-		if !isClimb(spec) || isQuoted && l == script && s.importsModule(begin-1) {
+		isImported := isQuoted && l == script && s.importsModule(begin-1)
+		if !isClimb(spec) || isImported && !isComputed {
 			continue
 		}
 		climbs := []climb{{spec: path.Clean(spec)}}
-		if l != script || s.isFromRun(begin, isQuoted) {
+		if l != script || !isImported && s.isFromRun(begin, isQuoted) {
 			climbs = append(climbs, climb{climbs[0].spec, true})
 		}
 		name, where := "", 0
@@ -83,7 +96,7 @@ func (s *scanner) walked(l language, walks bool) []climb {
 		}
 		for _, c := range climbs {
 			if name == "" {
-				found[c] = true
+				found[c] = found[c] || walks || isPattern
 			} else if !slices.Contains(named[name], c) {
 				named[name] = append(named[name], c)
 			}
@@ -98,12 +111,13 @@ func (s *scanner) walked(l language, walks bool) []climb {
 		for i < len(s.text) && isWord(s.text[i]) {
 			i++
 		}
-		if climbs := named[string(s.text[begin:i])]; climbs != nil && !given[begin] && !s.beginsPath(begin, i) {
+		if climbs := named[string(s.text[begin:i])]; climbs != nil && !given[begin] && (walks && !s.beginsPath(begin, i) || s.beginsComputed(begin, i)) {
 			for _, c := range climbs {
 				found[c] = true
 			}
 		}
 	}
+	maps.DeleteFunc(found, func(_ climb, counts bool) bool { return !counts })
 	climbs := make([]climb, 0, len(found))
 	for c := range found {
 		climbs = append(climbs, c)
@@ -198,6 +212,33 @@ func (s *scanner) beginsPath(begin, end int) bool {
 	return ok && name != "" && (isWord(name[0]) || name[0] == '@')
 }
 
+// beginsComputed reports whether a name is used as the beginning of a path that goes on computed, to other files than manifests:
+// join(root, name), `${root}/${name}` or root + "/" + name. It notes manifests.
+func (s *scanner) beginsComputed(begin, end int) bool {
+	if s.left < 0 {
+		return true
+	}
+	if bytes.HasPrefix(s.text[end:], []byte("}/${")) {
+		return begin > 1 && string(s.text[begin-2:begin]) == "${" && s.tail(end+2) == ""
+	}
+	next := s.skipSpace(end)
+	switch {
+	case next < len(s.text) && s.text[next] == ',':
+		whole, _ := s.joined("..", end-1)
+		isComputed := strings.HasPrefix(whole, "../*")
+		s.manifests = s.manifests || isComputed && namesManifests(whole)
+		return isComputed && !namesManifests(whole)
+	case next < len(s.text) && s.text[next] == '+':
+		at := s.skipSpace(next + 1)
+		if at == len(s.text) || strings.IndexByte(quotes, s.text[at]) < 0 {
+			return false
+		}
+		text, after, ok := s.literal(at)
+		return ok && text == "/" && s.isAdded(text, at, after)
+	}
+	return false
+}
+
 // everythingIn makes a node depend on all files of a folder and below it, in packages or not.
 func (a *assembler) everythingIn(v viewpoint, at string) {
 	a.define(v.from, filesIn(at))
@@ -246,9 +287,12 @@ func walkedFolders(f *facts, dir, packageDir string) map[string]bool {
 			add(dir, c.spec)
 		}
 	}
-	for _, spec := range f.paths {
-		if above := withoutWildcards(spec); (f.walks || strings.Contains(spec, "*")) && !isClimb(above) && strings.Contains(above, "..") {
-			add(dir, spec)
+	for k, list := range [2][]string{f.paths, f.imports} {
+		for _, spec := range list {
+			goes := f.walks && k == 0 || strings.Contains(spec, "*") && !namesManifests(spec)
+			if above := withoutWildcards(spec); goes && !isClimb(above) && strings.Contains(above, "..") {
+				add(dir, spec)
+			}
 		}
 	}
 	if f.config != nil {
