@@ -89,6 +89,7 @@ func pythonAdapter(queue configuration.Queue, use configuration.AdapterUse) adap
 	steps := pythongraph.Steps{Package: ofKind(use, "package", template, nil), Test: ofKind(use, "test", template, nil)}
 	if steps.Test != nil {
 		steps.Collect = []pythongraph.Template{} // What runs tests is not known.
+		steps.Whole = steps.Test
 	}
 	options.Commands = pythongraph.Commands{UV: steps, Poetry: steps, Plain: steps, Lock: ofKind(use, "lock", template, nil)}
 	loader, refused := pythongraph.NewLoader(options, pythongraph.Memory{})

@@ -60,6 +60,7 @@ func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.
 	a.addTree()
 	a.addMarkers()
 	a.addLocks()
+	a.findCollectors()
 	a.addProjects()
 	a.environment = a.builder.Definition("python:environment", normal(map[string]any{
 		"environment": anyOf(l.loader.options.Env), "toolchain": l.loader.options.Toolchain, "roots": anyOf(l.loader.options.Roots),

@@ -160,7 +160,7 @@ func (a *assembler) sourcesOf(p *project) []string {
 	}
 	if sources == nil {
 		for _, i := range p.folder.files {
-			if name := moduleName(a.name(p.folder, i)); name != "" && strings.HasSuffix(a.entries[i].Path, ".py") && !aside[name] && !p.isTest(name+".py") {
+			if name := moduleName(a.name(p.folder, i)); name != "" && strings.HasSuffix(a.entries[i].Path, ".py") && !aside[name] && !p.isTest(a.entries[i].Path) {
 				sources = append(sources, a.entries[i].Path)
 			}
 		}

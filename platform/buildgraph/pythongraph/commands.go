@@ -21,6 +21,8 @@ type Steps struct {
 	Package, Test []Template
 	// Collect verifies that tests can be collected together, where pytest may refuse that.
 	Collect []Template
+	// Whole verifies all tests of a project at once, where they are not those of modules alone.
+	Whole []Template
 }
 
 // Template is a command for each target. In an argument
@@ -36,7 +38,7 @@ type Steps struct {
 //	{coverage} is the option, with a space before it, that has pytest measure no coverage where its settings do (--cov): of some of
 //	           the tests it says nothing, and to report it all code is read.
 //
-// An argument {refresh} becomes these options. An argument {tests} becomes the files of test modules, or options to collect all tests without those of other projects, an argument {sources} the project's top-level packages and modules, an argument {modules} their names as far as
+// An argument {refresh} becomes these options. An argument {tests} becomes the files of test modules, or options to run or collect all tests without those of other projects, an argument {sources} the project's top-level packages and modules, an argument {modules} their names as far as
 // they can be imported without harm. A command with one of them is left out where there is none.
 type Template struct {
 	Name string
@@ -56,6 +58,9 @@ const OrNoTests = " || test $? -eq 5"
 // runPytest runs the tests of the folder $0. Those of folders below are targets of their own.
 const runPytest = `python -m pytest{coverage} "$0" --ignore-glob="$0/*/*"` + OrNoTests
 
+// runWhole runs all tests of a project.
+const runWhole = `python -m pytest{coverage} "$@"` + OrNoTests
+
 // collectPytest imports test modules as one run of all does.
 const collectPytest = `python -m pytest{coverage} --collect-only -q "$@"` + OrNoTests
 
@@ -70,11 +75,12 @@ const poetryInstallTests = "poetry install --no-interaction --quiet{pytest} && "
 // Each step of uv and of Poetry makes its environment from the lock file. A project without either is verified by the Python
 // on the PATH, which must have what the project needs: nothing pins it.
 func DefaultCommands() Commands {
-	steps := func(compile, load, test, collect []string) Steps {
+	steps := func(compile, load, test, collect, whole []string) Steps {
 		return Steps{
 			Package: []Template{{Name: "compile", Argv: compile}, {Name: "import", Argv: load}},
 			Test:    []Template{{Name: "test", Argv: test}},
 			Collect: []Template{{Name: "collect", Argv: collect}},
+			Whole:   []Template{{Name: "test", Argv: whole}},
 		}
 	}
 	return Commands{
@@ -83,18 +89,21 @@ func DefaultCommands() Commands {
 			[]string{"uv", "run", "--frozen", "{refresh}", "python", "-c", importAll, "{modules}"},
 			[]string{"sh", "-c", "uv run --frozen{refresh}{pytest} " + runPytest, "{folder}"},
 			[]string{"sh", "-c", "uv run --frozen{refresh}{pytest} " + collectPytest, "sh", "{tests}"},
+			[]string{"sh", "-c", "uv run --frozen{refresh}{pytest} " + runWhole, "sh", "{tests}"},
 		),
 		Poetry: steps(
 			[]string{"sh", "-c", poetryInstall + `poetry run python -m compileall -q "$@"`, "sh", "{sources}"},
 			[]string{"sh", "-c", poetryInstall + `poetry run python -c "$0" "$@"`, importAll, "{modules}"},
 			[]string{"sh", "-c", poetryInstallTests + "{ poetry run " + runPytest + "; }", "{folder}"},
 			[]string{"sh", "-c", poetryInstallTests + "{ poetry run " + collectPytest + "; }", "sh", "{tests}"},
+			[]string{"sh", "-c", poetryInstallTests + "{ poetry run " + runWhole + "; }", "sh", "{tests}"},
 		),
 		Plain: steps(
 			[]string{"env", "PYTHONPATH={roots}", "python", "-m", "compileall", "-q", "{sources}"},
 			[]string{"env", "PYTHONPATH={roots}", "python", "-c", importAll, "{modules}"},
 			[]string{"env", "PYTHONPATH={roots}", "sh", "-c", runPytest, "{folder}"},
 			[]string{"env", "PYTHONPATH={roots}", "sh", "-c", collectPytest, "sh", "{tests}"},
+			[]string{"env", "PYTHONPATH={roots}", "sh", "-c", runWhole, "sh", "{tests}"},
 		),
 		Lock: []Template{{Name: "lock", Argv: []string{"uv", "lock", "--check"}}},
 	}

@@ -31,7 +31,7 @@ func randomEdit(random *rand.Rand) memoryTree {
 		case 2:
 			return "patch('" + name() + ".x')"
 		case 4:
-			return pick("open('../x/y/data.txt')", "open('../data.txt')", "join(here, '..', 'a', 'data')", "Path(__file__).parents[1]", "open('../p/' + x)", "open('x/y/data.txt')", "Path('a').glob('*')", "os.listdir()", "x = '>>> import a'", "pytest_plugins = []", "def pytest_addoption(): pass")
+			return pick("open('../x/y/data.txt')", "open('../data.txt')", "join(here, '..', 'a', 'data')", "Path(__file__).parents[1]", "open('../p/' + x)", "open('x/y/data.txt')", "Path('a').glob('*')", "os.listdir()", "x = '>>> import a'", "pytest_plugins = []", "def pytest_addoption(): pass", "def pytest_collect_file(): pass")
 		case 3:
 			return pick("import_module(x)", "import subprocess", "import_module('"+name()+"')", "subprocess.run('uv tree .')")
 		}
@@ -48,7 +48,7 @@ func randomEdit(random *rand.Rand) memoryTree {
 		case 6, 7:
 			edit[dir+"__init__.py"] = pick("# package\n", "from .a import *\n", "import c\n", "")
 		case 8:
-			edit[dir+pick("data.txt", "data/x.txt", "a.so", "README.md", ".python-version")] = pick("1\n", "2\n", "")
+			edit[dir+pick("data.txt", "data/x.txt", "test_x.txt", "a.so", "README.md", ".python-version")] = pick("1\n", "2\n", ">>> 1\n", "")
 		case 9:
 			edit[pick("p/", "q/", "x/", "src/a/")+"pyproject.toml"] = pick("", "[tool.black]\n", "[project]\nname = \"p\"\n", "[project]\nname = \"q\"\ndependencies = [\"p\", \"shop\"]\n",
 				"[project]\nname = \"x\"\n[dependency-groups]\ndev = [\"q\"]\n", "[tool.poetry]\nname = \"q\"\n[tool.poetry.dependencies]\np = { path = \"../p\" }\n[tool.pytest.ini_options]\npythonpath = [\"..\", \"d\"]\n")
@@ -58,11 +58,13 @@ func randomEdit(random *rand.Rand) memoryTree {
 			edit[pick("p/", "q/", "x/", "")+pick("requirements.txt", "requirements/dev.txt")] = pick("", "-e ../p\n", "-r other.txt\n", "q\n", "-e x\n")
 		case 12:
 			edit[pick("", "p/", "q/", "tests/")+pick("pytest.ini", "tox.ini", "setup.cfg")] = pick("", "[pytest]\npython_files = check_*.py a.py\n", "[pytest]\npythonpath = a src/a\n", "[metadata]\nname = p\n", "[pytest]\ntestpaths = tests\n[tool:pytest]\naddopts = -p helpers\n",
-				"[pytest]\naddopts = --doctest-modules --doctest-glob=*.txt\n", "[pytest]\ntestpaths = d tests/test_a.py\n", "[pytest]\naddopts = --import-mode=importlib\n")
+				"[pytest]\naddopts = --doctest-modules --doctest-glob=*.txt\n", "[pytest]\ntestpaths = d tests/test_a.py\n", "[pytest]\naddopts = --import-mode=importlib\n", "[pytest]\naddopts = a/b src/a/x.py\n",
+				"[pytest]\npython_files = a/b/*.py\naddopts = --nbval\n", "[pytest]\npython_files = a/*.py\n", "[pytest]\nnorecursedirs = a tests/b src/a\n")
 		case 13:
 			edit[pick("", "p/")+"uv.lock"] = pick("", "[[package]]\nname = \"p\"\nsource = { editable = \"p\" }\ndependencies = [{ name = \"attrs\" }]\n[[package]]\nname = \"attrs\"\n",
 				"[[package]]\nname = \"q\"\nsource = { virtual = \"q\" }\ndependencies = [{ name = \"p\" }]\n[[package]]\nname = \"p\"\nsource = { editable = \"p\" }\n",
-				"version = 2\n[[package]]\nname = \"p\"\nsource = { editable = \".\" }\n")
+				"version = 2\n[[package]]\nname = \"p\"\nsource = { editable = \".\" }\n",
+				"[[package]]\nname = \"q\"\nsource = { virtual = \"q\" }\n[[package]]\nname = \"tavern\"\n")
 		case 14:
 			edit[dir+pick("l.py", "c", "b", "l")] = "mode " + pick("120000 ../src/a", "120000 a", "120000 ../tests", "160000 commit", "120000 a.py", "120000 ..", "120000 ../p/src/c")
 		case 15:

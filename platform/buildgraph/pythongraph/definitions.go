@@ -118,6 +118,7 @@ func (a *assembler) addProjects() {
 		a.edge(develop, node)
 		a.addProjectFiles(node, p)
 		a.addProjectLock(node, develop, p)
+		a.addCollectors(node, develop, p)
 		a.addNeeded(node, p.needs)
 		a.addNeeded(develop, p.develops)
 		for _, q := range p.uses {
@@ -298,8 +299,12 @@ func (a *assembler) search(dir string) targets.Node {
 	say := func(file string, s *pytestSettings) {
 		name := searchName(below(dir, file))
 		a.refDefinition(node, name)
-		if s != nil && (len(s.folders)+len(s.files)+len(s.paths)+len(s.passedBy)+len(s.options.doctestGlobs) > 0 || s.options.doctestModules || s.options.importlib) {
-			a.builder.Definition(name, fmt.Appendf(nil, "%q %q %q %q %v %+v", s.folders, s.files, s.paths, s.passedBy, a.testPathsIn(below(dir, file), s).found, s.options))
+		switch {
+		case s == nil:
+		case s.searches():
+			a.builder.Definition(name, fmt.Appendf(nil, "%q %q %q %q %v %v %+v", s.folders, s.files, s.paths, s.passedBy, s.passes, a.testPathsIn(below(dir, file), s).found, s.options))
+		case s.hold(file):
+			a.defineText(name, "hides those above")
 		}
 	}
 	for _, name := range append(slices.Clone(pytestFiles), "setup.cfg") {

@@ -32,6 +32,8 @@ type facts struct {
 	manifests bool
 	// options, plugins: it names pytest_addoption, pytest_plugins.
 	options, plugins bool
+	// collects: it names one of collectors.
+	collects bool
 	// unread: the file is larger than what is examined into.
 	unread bool
 }
@@ -87,6 +89,7 @@ func parseFacts(content []byte) *facts {
 			f.workingFolder(tokens, i)
 		case stringToken:
 			f.text(t.text)
+			f.collects = f.collects || collectors[t.text]
 			f.examples = f.examples || strings.Contains(t.text, ">>>")
 			f.path(tokens, i)
 			f.place(tokens, i)
@@ -146,6 +149,7 @@ func (f *facts) name(tokens []token, i int) {
 func (f *facts) hook(word string) {
 	f.options = f.options || word == "pytest_addoption"
 	f.plugins = f.plugins || word == "pytest_plugins"
+	f.collects = f.collects || collectors[word]
 }
 
 // statement reads an import statement by its keyword.
@@ -373,7 +377,7 @@ func (f *facts) finish() {
 
 // equal reports whether two files say the same. One that was not examined into says nothing that could be compared.
 func (f *facts) equal(g *facts) bool {
-	return !f.unread && !g.unread && f.dynamic == g.dynamic && f.launches == g.launches && f.here == g.here && f.whole == g.whole && f.examples == g.examples && f.manifests == g.manifests && f.options == g.options && f.plugins == g.plugins &&
+	return !f.unread && !g.unread && f.dynamic == g.dynamic && f.launches == g.launches && f.here == g.here && f.whole == g.whole && f.examples == g.examples && f.manifests == g.manifests && f.options == g.options && f.plugins == g.plugins && f.collects == g.collects &&
 		slices.Equal(f.imports, g.imports) && slices.Equal(f.names, g.names) &&
 		slices.Equal(f.reads, g.reads) && slices.Equal(f.climbs, g.climbs) && slices.Equal(f.places, g.places)
 }

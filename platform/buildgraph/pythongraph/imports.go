@@ -65,7 +65,7 @@ func (a *assembler) fillModule(i int32) {
 // isTestCode reports whether a program that a file starts can be the project's own: it stands among tests, or in no package
 // of the project.
 func (a *assembler) isTestCode(f *folder, name string) bool {
-	if f.project == nil || f.project.isTest(name) || name == "conftest.py" || namesTests(f) {
+	if f.project == nil || f.project.isTest(below(f.path, name)) || name == "conftest.py" || namesTests(f) {
 		return true
 	}
 	for at := below(f.path, name); at != f.project.dir(); at = folderOf(at) {

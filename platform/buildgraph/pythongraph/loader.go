@@ -13,7 +13,7 @@ import (
 )
 
 // Scheme is part of every target's hash; it changes when what the adapter takes a tree for does.
-const Scheme = "python/7"
+const Scheme = "python/8"
 
 // Memory bounds what a Loader remembers, in approximate bytes. A zero field takes the default.
 type Memory struct {
@@ -44,6 +44,7 @@ type Loader struct {
 	locks        memo[lock]
 	pytests      memo[pytestSettings]
 	linkTexts    memo[string]
+	texts        memo[bool]
 }
 
 // input is an Input with its patterns parsed.
@@ -73,7 +74,7 @@ func NewLoader(options Options, memory Memory) (*Loader, error) {
 	l.graphs.init(memory.Graphs)
 	l.facts.init(memory.Facts)
 	for _, m := range []interface{ init(int64) }{
-		&l.pyprojects, &l.setupConfigs, &l.setupScripts, &l.requirements, &l.locks, &l.pytests, &l.linkTexts,
+		&l.pyprojects, &l.setupConfigs, &l.setupScripts, &l.requirements, &l.locks, &l.pytests, &l.linkTexts, &l.texts,
 	} {
 		m.init(memory.Files)
 	}

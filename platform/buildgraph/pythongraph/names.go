@@ -92,7 +92,19 @@ func distributionName(name string) string { return "python:distribution " + name
 func seenName(p *project, n string) string {
 	return "python:" + n + " seen from " + below(p.dir(), ".")
 }
-func linkName(file string) string { return "python:link " + file }
+
+// collectorsOf is of what a project, or what stands in none, has that collects tests in another way than by modules.
+func collectorsOf(p *project) string {
+	if p == nil {
+		return "python:collectors outside of projects"
+	}
+	return "python:collectors of " + p.label()
+}
+func collectorsIn(dir string) string { return "python:collectors in " + below(dir, "conftest.py") }
+
+// examplesOf is of the texts of a project with examples.
+func examplesOf(p *project) string { return "python:examples in texts of " + p.label() }
+func linkName(file string) string  { return "python:link " + file }
 
 // targetName returns the label of what stands in a folder.
 func targetName(dir, suffix string) string {

@@ -66,7 +66,7 @@ func (o Options) check() error {
 		}
 	}
 	for _, s := range []Steps{o.Commands.UV, o.Commands.Poetry, o.Commands.Plain, {Package: o.Commands.Lock}} {
-		for _, t := range slices.Concat(s.Package, s.Test, s.Collect) {
+		for _, t := range slices.Concat(s.Package, s.Test, s.Collect, s.Whole) {
 			if t.Name == "" || len(t.Argv) == 0 || t.Argv[0] == "" || t.Timeout < 0 {
 				problems = append(problems, fmt.Errorf("command %q: it needs a name, a program and no negative time limit", t.Name))
 			}
@@ -87,6 +87,7 @@ func (o Options) complete() Options {
 		{&o.Commands.Poetry.Package, &defaults.Poetry.Package}, {&o.Commands.Poetry.Test, &defaults.Poetry.Test},
 		{&o.Commands.Plain.Package, &defaults.Plain.Package}, {&o.Commands.Plain.Test, &defaults.Plain.Test},
 		{&o.Commands.UV.Collect, &defaults.UV.Collect}, {&o.Commands.Poetry.Collect, &defaults.Poetry.Collect}, {&o.Commands.Plain.Collect, &defaults.Plain.Collect},
+		{&o.Commands.UV.Whole, &defaults.UV.Whole}, {&o.Commands.Poetry.Whole, &defaults.Poetry.Whole}, {&o.Commands.Plain.Whole, &defaults.Plain.Whole},
 		{&o.Commands.Lock, &defaults.Lock},
 	} {
 		if *pair.given == nil {

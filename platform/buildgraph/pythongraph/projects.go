@@ -9,8 +9,8 @@ import (
 	"landfall.build/platform/buildgraph/glob"
 )
 
-// pytestFiles are files of pytest's settings besides pyproject.toml and setup.cfg.
-var pytestFiles = []string{"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini"}
+// pytestFiles are files of pytest's settings besides pyproject.toml, which it looks for before tox.ini, and setup.cfg.
+var pytestFiles = []string{"pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "tox.ini"}
 
 // findProjects finds the folders that are projects, and which project each folder belongs to.
 func (s *survey) findProjects() {

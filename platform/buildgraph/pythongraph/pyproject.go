@@ -46,6 +46,8 @@ type pytestSettings struct {
 	folders, files []string
 	// paths are those of testpaths, passedBy names of folders without tests.
 	paths, passedBy []string
+	// has: there is a section of pytest's; passes: it names folders without tests, or that there are none.
+	has, passes bool
 	// names are modules that the settings load.
 	names   []string
 	options pytestOptions
@@ -94,8 +96,11 @@ func parsePyproject(content []byte) *pyproject {
 			options = old
 		}
 		p.pytest = pytestSettings{normal: normal(settings), folders: words(options["pythonpath"]), files: words(options["python_files"]),
-			paths: words(options["testpaths"]), passedBy: words(options["norecursedirs"])}
+			paths: words(options["testpaths"]), passedBy: words(options["norecursedirs"]), has: true, passes: options["norecursedirs"] != nil}
 		p.pytest.options.add(words(options["addopts"]))
+		for _, key := range collectingKeys {
+			p.pytest.options.collects = p.pytest.options.collects || options[key] != nil
+		}
 		eachText(options, func(s string) { p.pytest.loads(s) })
 	}
 	return p
@@ -108,6 +113,17 @@ func words(value any) []string {
 		all = append(all, strings.Fields(s)...)
 	}
 	return all
+}
+
+// searches reports whether settings say something about where modules and tests are.
+func (s *pytestSettings) searches() bool {
+	o := &s.options
+	return len(s.folders)+len(s.files)+len(s.paths)+len(s.options.named) > 0 || s.passes || o.doctests() || o.importlib || o.collects
+}
+
+// hold reports whether pytest goes by a file, and looks for no other: pytest.ini and the like are always its own.
+func (s *pytestSettings) hold(file string) bool {
+	return s.has || strings.HasPrefix(strings.TrimPrefix(nameOf(file), "."), "pytest.")
 }
 
 // loads notes what a setting of pytest loads: dotted names, and what follows -p.
@@ -133,7 +149,12 @@ func parsePytest(content []byte) *pytestSettings {
 		options := c[section]
 		s.folders, s.files = append(s.folders, listed(options["pythonpath"])...), append(s.files, listed(options["python_files"])...)
 		s.paths, s.passedBy = append(s.paths, listed(options["testpaths"])...), append(s.passedBy, listed(options["norecursedirs"])...)
+		_, passes := options["norecursedirs"]
+		s.has, s.passes = s.has || options != nil, s.passes || passes
 		s.options.add(listed(options["addopts"]))
+		for _, key := range collectingKeys {
+			s.options.collects = s.options.collects || options[key] != ""
+		}
 		for _, value := range options {
 			s.loads(value)
 		}

@@ -20,6 +20,10 @@ type pytestOptions struct {
 	coverage bool
 	// importlib: test modules of one name can stand in several folders.
 	importlib bool
+	// collects: there is an option or a setting by which a plugin makes tests of what is no test module.
+	collects bool
+	// named are words that are no options: they can be files and folders with tests, from where pytest is started.
+	named []string
 }
 
 // doctests reports whether examples are tests.
@@ -41,8 +45,24 @@ func (o *pytestOptions) add(words []string) {
 			o.coverage = true
 		case "--import-mode":
 			o.importlib = value == "importlib"
+		case "--doctest-continue-on-failure", "--doctest-ignore-import-errors", "--doctest-report":
+		default:
+			switch {
+			case collectingOptions.MatchString(name) || strings.HasPrefix(name, "-o"):
+				o.collects = true
+			case !strings.HasPrefix(word, "-") && (i == 0 || !valuedOptions[words[i-1]]):
+				file, _, _ := strings.Cut(word, "::")
+				o.named = append(o.named, file)
+			}
 		}
 	}
+}
+
+// addAll notes those of another file.
+func (o *pytestOptions) addAll(other pytestOptions) {
+	o.doctestModules, o.coverage = o.doctestModules || other.doctestModules, o.coverage || other.coverage
+	o.importlib, o.collects = o.importlib || other.importlib, o.collects || other.collects
+	o.doctestGlobs, o.named = append(o.doctestGlobs, other.doctestGlobs...), append(o.named, other.named...)
 }
 
 // testPaths are the testpaths of one file.
@@ -52,19 +72,29 @@ type testPaths struct {
 	found bool
 }
 
-// findSettings finds what pytest's settings say about where modules and tests are.
-func (s *survey) findSettings() {
+// findSettings finds what pytest's settings, with the variables that it runs with, say about where modules and tests are.
+func (s *survey) findSettings(variables []string) {
+	var given pytestOptions
+	for _, v := range variables {
+		if text, is := strings.CutPrefix(v, "PYTEST_ADDOPTS="); is {
+			given.add(listed(text))
+		}
+	}
 	for _, p := range s.projects {
 		p.patterns = []string{"test_*.py", "*_test.py"}
 		p.passedBy = []string{"*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}", "site-packages"}
+		var used *pytestSettings // Pytest goes by the first file alone.
 		p.roots = []string{p.dir(), below(p.dir(), "src")}
 		s.eachSettings(p.dir(), func(file string, one *pytestSettings) {
 			dir := folderOf(file)
-			p.patterns, p.loads, p.passedBy = append(p.patterns, one.files...), append(p.loads, one.names...), append(p.passedBy, one.passedBy...)
-			p.options.doctestModules = p.options.doctestModules || one.options.doctestModules
-			p.options.coverage = p.options.coverage || one.options.coverage
-			p.options.importlib = p.options.importlib || one.options.importlib
-			p.options.doctestGlobs = append(p.options.doctestGlobs, one.options.doctestGlobs...)
+			if used == nil && one.hold(file) {
+				used = one
+				if one.passes {
+					p.passedBy = slices.Clone(one.passedBy)
+				}
+			}
+			p.patterns, p.loads = append(p.patterns, one.files...), append(p.loads, one.names...)
+			p.options.addAll(one.options)
 			if paths := s.testPathsIn(file, one); paths.found {
 				p.testPaths = append(p.testPaths, paths.patterns...)
 				p.bound = p.bound || dir == p.dir()
@@ -75,7 +105,8 @@ func (s *survey) findSettings() {
 				}
 			}
 		})
-		for _, list := range []*[]string{&p.patterns, &p.roots, &p.loads, &p.passedBy, &p.options.doctestGlobs} {
+		p.options.addAll(given)
+		for _, list := range []*[]string{&p.patterns, &p.roots, &p.loads, &p.passedBy, &p.options.doctestGlobs, &p.options.named} {
 			if *list = unique(*list); len(*list) > maxSettings {
 				s.noteIncomplete("the settings of pytest for %s list more than %d files, folders or modules", p.label(), maxSettings)
 				*list = (*list)[:maxSettings]
@@ -114,13 +145,14 @@ func (s *survey) testPathsIn(file string, settings *pytestSettings) testPaths {
 	return paths
 }
 
-// eachSettings visits all settings of pytest in a folder and those above it, with the file that has them.
+// eachSettings visits all settings of pytest in a folder and those above it, with the file that has them, in the order in which pytest
+// looks for one.
 func (s *survey) eachSettings(dir string, visit func(file string, settings *pytestSettings)) {
 	above(dir, func(dir string) {
-		if p := s.pyprojects[dir]; p != nil {
-			visit(below(dir, pyprojectFile), &p.pytest)
-		}
 		for _, name := range append(slices.Clone(pytestFiles), "setup.cfg") {
+			if p := s.pyprojects[dir]; p != nil && name == "tox.ini" {
+				visit(below(dir, pyprojectFile), &p.pytest)
+			}
 			if settings := s.pytests[below(dir, name)]; settings != nil {
 				visit(below(dir, name), settings)
 			}
@@ -128,14 +160,17 @@ func (s *survey) eachSettings(dir string, visit func(file string, settings *pyte
 	})
 }
 
-// isTest reports whether a file of that name holds tests.
-func (p *project) isTest(name string) bool {
+// isTest reports whether a file, by its path from the root, holds tests.
+func (p *project) isTest(file string) bool {
+	if !strings.HasSuffix(file, ".py") {
+		return false
+	}
 	for _, pattern := range p.patterns {
 		// A pattern without a wildcard is the name's beginning.
 		if !strings.ContainsAny(pattern, "*?[") {
 			pattern += "*"
 		}
-		if ok, err := path.Match(pattern, name); ok && err == nil && strings.HasSuffix(name, ".py") {
+		if matchesPath(pattern, file) {
 			return true
 		}
 	}

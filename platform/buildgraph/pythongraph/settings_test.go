@@ -39,6 +39,7 @@ func TestTheStepsCollectWhatPytestCollects(t *testing.T) {
 		"src/shop/cart.py":     "def one():\n    \"\"\"\n    >>> one()\n    1\n    \"\"\"\n    return 1\n",
 		"src/shop/plain.py":    "def two():\n    \"\"\"Two.\"\"\"\n",
 		"guide/use.rst":        ">>> 1 + 1\n2\n",
+		"guide/test_use.txt":   ">>> 1 + 1\n2\n",
 		"tests/test_top.py":    test,
 		"tests/checks.py":      test,
 		"tests/unit/test_a.py": test,
@@ -49,6 +50,7 @@ func TestTheStepsCollectWhatPytestCollects(t *testing.T) {
 	for _, settings := range []string{
 		"", "testpaths = docs", "testpaths = docs tests/unit", "testpaths = tests/unit/test_a.py", "testpaths = tests/test_*.py", "testpaths = tests/checks.py", "testpaths = build",
 		"addopts = --doctest-modules", "addopts = --doctest-glob *.rst\ntestpaths = guide",
+		"python_files = test_*.py tests/c*.py", "python_files = s*c/[!_]*.py", "norecursedirs = tests/unit", "norecursedirs =", "addopts = tests/checks.py guide", "addopts = --doctest-glob=*.rst -o testpaths=guide",
 	} {
 		tree := base.with(memoryTree{"pytest.ini": "[pytest]\n" + settings + "\n"})
 		project := tree.write(t)

@@ -1,8 +1,10 @@
 package pythongraph
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -34,6 +36,7 @@ type survey struct {
 	testPaths map[string]testPaths
 
 	links      map[int32]string // texts of symbolic links, by entry
+	examples   map[int32]bool   // texts that pytest makes tests of, by entry
 	facts      []*facts         // by entry; nil: no Python file
 	incomplete []string
 	problems   problems
@@ -69,6 +72,8 @@ type project struct {
 	loads []string
 	// options are what the settings of pytest have in addopts.
 	options pytestOptions
+	// collects: its tests are not those of modules alone, so that all of them are one target.
+	collects bool
 	// reach are the projects that its modules can import, itself among them.
 	reach []bool
 }
@@ -116,13 +121,16 @@ func (l *loading) survey(ctx context.Context) (*survey, error) {
 	if len(s.projects) == 0 && len(s.problems) == 0 {
 		return nil, ErrNoProject
 	}
-	for _, find := range []func(){s.findNeeds, s.findLocks, s.findSettings, s.findUses} {
+	for _, find := range []func(){s.findNeeds, s.findLocks, func() { s.findSettings(l.loader.options.Env) }, s.findUses} {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		find()
 	}
 	if err := s.problems.invalid(); err != nil {
+		return nil, err
+	}
+	if err := l.readTexts(ctx, s); err != nil {
 		return nil, err
 	}
 	return s, l.readFacts(ctx, s)
@@ -234,6 +242,29 @@ func (l *loading) readLinks(ctx context.Context, s *survey, links []int32) error
 		if text != nil {
 			s.links[links[i]] = *text
 		}
+	}
+	return err
+}
+
+// readTexts reads the texts that pytest makes tests of unless it is told of others, as far as they have examples.
+func (l *loading) readTexts(ctx context.Context, s *survey) error {
+	var objects []string
+	var files []int32
+	for i := range s.entries {
+		e := &s.entries[i]
+		if ok, _ := path.Match("test*.txt", nameOf(e.Path)); !ok || !s.isFile(int32(i)) || s.requirements[e.Path] != nil {
+			continue
+		}
+		l.read[e.Path] = true
+		objects, files = append(objects, e.Object), append(files, int32(i))
+	}
+	found, err := parseBlobs(ctx, l, &l.loader.texts, objects, maxFileBytes, func(content []byte) (*bool, int64) {
+		has := bytes.Contains(content, []byte(">>>"))
+		return &has, 100
+	})
+	s.examples = map[int32]bool{}
+	for i, has := range found {
+		s.examples[files[i]] = has == nil || *has
 	}
 	return err
 }

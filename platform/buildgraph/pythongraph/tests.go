@@ -2,7 +2,6 @@ package pythongraph
 
 import (
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -10,12 +9,13 @@ import (
 	"landfall.build/platform/buildgraph/glob"
 )
 
-// addTests defines a target for each folder that holds tests, and one for those of a project that cannot be collected together.
+// addTests defines a target for each folder that holds tests, and one for those of a project that cannot be collected together; or
+// one for all tests of a project where they are not those of modules alone.
 func (a *assembler) addTests() {
 	tests, refused := map[*project][]int32{}, a.refused()
 	named, searched := map[*project]map[string][]int32{}, map[*project]map[*folder][]int32{}
 	for _, f := range a.all {
-		if f.project == nil {
+		if f.project == nil || f.project.collects {
 			continue
 		}
 		files, whole := a.testsIn(f)
@@ -39,6 +39,10 @@ func (a *assembler) addTests() {
 		}
 	}
 	for _, p := range a.projects {
+		if p.collects {
+			a.addWhole(p)
+			continue
+		}
 		if refused[p] && len(tests[p]) > 0 {
 			a.addCollectAll(p, tests[p])
 			continue
@@ -132,7 +136,7 @@ func (a *assembler) testsIn(f *folder) (files []int32, whole bool) {
 	whole = true
 	for _, i := range f.files {
 		name := a.name(f, i)
-		found := p.isTest(name) || a.isDoctest(p, i)
+		found := p.isTest(a.entries[i].Path) || a.isDoctest(p, i)
 		collected := found && searched || strings.HasSuffix(name, ".py") && name != initFile && name != "conftest.py" &&
 			slices.ContainsFunc(p.testPaths, func(t glob.Pattern) bool { return t.MatchesFile(a.entries[i].Path) })
 		if collected {
@@ -153,7 +157,7 @@ func (a *assembler) isSearched(f *folder) bool {
 		if at == p.folder {
 			return !p.bound
 		}
-		if slices.ContainsFunc(p.passedBy, func(pattern string) bool { ok, _ := path.Match(pattern, nameOf(at.path)); return ok }) {
+		if slices.ContainsFunc(p.passedBy, func(pattern string) bool { return matchesPath(pattern, at.path) }) {
 			return false
 		}
 	}
@@ -165,7 +169,10 @@ func (a *assembler) isDoctest(p *project, i int32) bool {
 	if f := a.facts[i]; f != nil && p.options.doctestModules && name != "setup.py" && name != "__main__.py" && (f.examples || f.unread) {
 		return true
 	}
-	return slices.ContainsFunc(p.options.doctestGlobs, func(pattern string) bool { ok, _ := path.Match(pattern, name); return ok })
+	if len(p.options.doctestGlobs) == 0 {
+		return a.examples[i]
+	}
+	return slices.ContainsFunc(p.options.doctestGlobs, func(pattern string) bool { return fnmatch(pattern, name) })
 }
 
 // addTest defines the target of the tests in a folder.
@@ -200,7 +207,7 @@ func (a *assembler) addTest(f *folder, files []int32, whole bool) {
 		a.refDefinition(target, dataName(f.path))
 	}
 	for _, i := range f.files {
-		if name := a.name(f, i); strings.HasSuffix(name, ".py") && (all || p.isTest(name) || name == initFile || name == "conftest.py") {
+		if name := a.name(f, i); strings.HasSuffix(name, ".py") && (all || p.isTest(a.entries[i].Path) || name == initFile || name == "conftest.py") {
 			a.edge(target, a.moduleOrFile(i))
 		}
 	}
@@ -212,7 +219,7 @@ func (a *assembler) addTest(f *folder, files []int32, whole bool) {
 		sub := pending[len(pending)-1]
 		pending = append(pending[:len(pending)-1], sub.subs...)
 		for _, i := range sub.files {
-			if name := a.name(sub, i); strings.HasSuffix(name, ".py") && name != "conftest.py" && !p.isTest(name) {
+			if name := a.name(sub, i); strings.HasSuffix(name, ".py") && name != "conftest.py" && !p.isTest(a.entries[i].Path) {
 				a.edge(target, a.moduleOrFile(i))
 			}
 		}

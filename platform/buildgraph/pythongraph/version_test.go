@@ -129,7 +129,7 @@ func TestAVersionChangesExactlyWithWhatItCovers(t *testing.T) {
 		"the interpreter of one":             {memoryTree{"packages/cart/.python-version": "3.12\n"}, ". [lock], " + shop + ", " + cart},
 		"a document":                         {memoryTree{"README.md": "new\n"}, ""},
 		"settings of pytest":                 {memoryTree{"packages/money/pytest.ini": "[pytest]\naddopts = -q\n"}, ". [lock], " + shop + ", " + cart + ", " + money},
-		"settings of pytest above":           {memoryTree{"tox.ini": "[pytest]\naddopts = -q\n"}, ". [lock], ., other [test], packages/cart/tests [test], packages/cart/tests/deep [test], packages/money/tests [test], tests [test]"},
+		"settings of pytest above":           {memoryTree{"tox.ini": "[pytest]\naddopts = -q\n"}, ". [lock], " + shop + ", " + cart + ", " + money + ", " + other}, // It hides those above it.
 		"what is under a string":             {memoryTree{"packages/money/src/money/__init__.py": ""}, shop + ", packages/cart, packages/cart/tests/deep [test], " + money},
 		"a member that comes to be":          {memoryTree{"packages/new/pyproject.toml": "[project]\nname = \"new\"\n"}, ". [lock], " + shop + ", packages/new"},
 		"a member that is none":              {memoryTree{"packages/new/x": "x\n"}, ". [lock], " + shop + ", " + cart + ", " + money},
