@@ -1,10 +1,14 @@
-// Package supply_test tests what the Makefile says of the binary's parts.
+// Package supply_test tests what the Makefile says of the binary's parts, and that the binary is the same wherever it is built.
 package supply_test
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -39,4 +43,54 @@ func TestTheCheckOfVulnerabilitiesFailsForFindings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestABuildIsTheSameFromAnyFolder: two copies of the sources, in different folders, give the same bytes.
+func TestABuildIsTheSameFromAnyFolder(t *testing.T) {
+	tracked, err := exec.CommandContext(t.Context(), "git", "-C", "../..", "ls-files", "-z", "--", "Makefile", "go.work", "go.work.sum", "events", "engine", "learning", "platform", "services", "tools").Output()
+	if err != nil {
+		t.Skipf("the sources are in no checkout: %v", err)
+	}
+	var sums []string
+	for _, folder := range []string{filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "another", "place")} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		archive := exec.CommandContext(t.Context(), "tar", "-C", "../..", "--null", "-T", "-", "-cf", "-")
+		archive.Stdin = bytes.NewReader(tracked)
+		unpack := exec.CommandContext(t.Context(), "tar", "-C", folder, "-xf", "-")
+		if unpack.Stdin, err = archive.StdoutPipe(); err != nil {
+			t.Fatal(err)
+		}
+		if err := archive.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := unpack.Run(); err != nil {
+			t.Fatal(err)
+		}
+		if err := archive.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		build := exec.CommandContext(t.Context(), "make", "-C", folder, "build", "RELEASE=1", "VERSION=test")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		sums = append(sums, sumOf(t, filepath.Join(folder, "bin", "landfall"), folder))
+	}
+	if sums[0] != sums[1] {
+		t.Errorf("the binaries are %s", strings.Join(sums, " and "))
+	}
+}
+
+// sumOf returns the digest of a binary, which does not name the folder that it was built in.
+func sumOf(t *testing.T, binary, folder string) string {
+	t.Helper()
+	text, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(text, []byte(folder)) {
+		t.Errorf("the binary names %s", folder)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
