@@ -22,7 +22,7 @@ import (
 
 // reader is somebody who looks at the page in Chromium. What the browser complains about fails the test.
 type reader struct {
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 	url string
 
@@ -30,6 +30,8 @@ type reader struct {
 	problems []string
 	// allowed are parts of complaints that a test brings about.
 	allowed []string
+	// folder has pictures for a person.
+	folder string
 }
 
 // size is that of a window.
@@ -41,10 +43,10 @@ type size struct {
 
 var sizes = []size{{"phone", 390, 844, true}, {"laptop", 1280, 800, false}, {"wide", 2560, 1440, false}}
 
-func newReader(t *testing.T, w *world) *reader {
+func newReader(t testing.TB, w *world) *reader {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-dev-shm-usage", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("force-color-profile", "srgb"))
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("font-render-hinting", "none"))
 	allocated, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel := chromedp.NewContext(allocated)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,10 +19,12 @@ import (
 	"time"
 )
 
-// binary is the landfall that all tests run, provider a provider of OpenID Connect, and publisher writes models to a log.
-var binary, provider, publisher string
+// binary is the landfall that all tests run, provider a provider of OpenID Connect, publisher writes models to a log, and showcase serves
+// the page over queues that stand still.
+var binary, provider, publisher, showcase string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	os.Exit(run(m))
 }
 
@@ -36,8 +39,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary, provider, publisher = filepath.Join(dir, "landfall"), filepath.Join(dir, "provider"), filepath.Join(dir, "publish")
-	build := exec.Command("go", "build", "-o", dir, "./tools/cmd/landfall", "./services/gateway/signin/signintest/provider", "./tools/trained/trainedtest/publish")
+	binary, provider, publisher, showcase = filepath.Join(dir, "landfall"), filepath.Join(dir, "provider"), filepath.Join(dir, "publish"), filepath.Join(dir, "showcase")
+	build := exec.Command("go", "build", "-o", dir, "./tools/cmd/landfall", "./services/gateway/signin/signintest/provider", "./tools/trained/trainedtest/publish", "./services/gateway/api/apitest/showcase")
 	build.Dir = filepath.Join("..", "..")
 	build.Env = append(os.Environ(), "GOWORK=")
 	build.Stderr = os.Stderr
