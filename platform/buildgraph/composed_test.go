@@ -152,6 +152,23 @@ func TestABuildSystemBesideAnotherHasItsPart(t *testing.T) {
 	}
 }
 
+// TestStepsOfTheSettingsRunAllTestsOfAProject: also where these are one target.
+func TestStepsOfTheSettingsRunAllTestsOfAProject(t *testing.T) {
+	f := newFixture(t)
+	settings := configuration.Analysis{Adapter: configuration.AdapterAuto, Adapters: []configuration.AdapterUse{
+		{Adapter: configuration.AdapterPython, Steps: []configuration.AdapterStep{{Kind: "test", Name: "unit", Run: []string{"nox", "{folder}"}}}},
+	}}
+	base := f.commits("", files{"ml/pyproject.toml": "[project]\nname = \"ml\"\n", "ml/conftest.py": "def pytest_collect_file(): pass\n", "ml/specs/a.json": "1\n"})[0]
+	r := f.analyze(settings, base, files{"ml/specs/a.json": "2\n"})
+	if len(r.Targets) != 1 || r.Targets[0].Target != "python://ml [test]" {
+		t.Fatalf("affected: %+v", r.Targets)
+	}
+	test, _ := r.Parts[0].Target("python://ml [test]")
+	if len(test.Commands) != 1 || !slices.Equal(test.Commands[0].Argv, []string{"nox", "."}) || test.Commands[0].Dir != "ml" {
+		t.Errorf("the tests are run by %+v", test.Commands)
+	}
+}
+
 // TestTheFirstManifestLeavesOtherTargetsAlone: what init proposes to land beside the targets that adapters find.
 func TestTheFirstManifestLeavesOtherTargetsAlone(t *testing.T) {
 	for adapter, tree := range map[configuration.Adapter]files{
