@@ -29,6 +29,9 @@ type Tree struct {
 	// Ending returns the files of the tree whose paths end in a slash and its argument, at least two if there are several. A nil
 	// Ending knows of none.
 	Ending func(name string) []string
+	// Ended is how the command ended, as in "ended with exit code 3". It comes before the end of an output that names no error and no
+	// place. Empty if nobody knows.
+	Ended string
 
 	// entered are the folders that the output says it went to, last first.
 	entered []string
@@ -94,12 +97,18 @@ func Lines(output []byte, tree Tree, reports ...[]byte) []string {
 		if f.class >= report {
 			text = tree.fromRoot(text)
 		}
+		if f.class == end && len(out) == 0 && !placed.MatchString(text) {
+			text = joined(tree.Ended, text)
+		}
 		if text = shorten(tree.withoutRoot(text)); text != "" && !slices.Contains(out, text) {
 			out = append(out, text)
 		}
 	}
 	return out
 }
+
+// placed is a line that begins with a line of a file.
+var placed = regexp.MustCompile(`^\S+:\d+:`)
 
 // recognised returns all that is recognised in an output.
 func recognised(lines []string, tree Tree) (found []finding) {

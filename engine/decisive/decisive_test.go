@@ -234,6 +234,26 @@ func TestASummaryThatCountsNoFailureIsNotDecisive(t *testing.T) {
 	}
 }
 
+// TestHowACommandEndedComesBeforeAnyLine: the last line of an output alone says little.
+func TestHowACommandEndedComesBeforeAnyLine(t *testing.T) {
+	for _, c := range []struct{ name, output, ended, want string }{
+		{"a last line", "tick 1\n", "ended with exit code 3", "ended with exit code 3: tick 1"},
+		{"several", "tick 1\ntick 2\n", "ended with exit code 3", "ended with exit code 3: tick 1|tick 2"},
+		{"a long one", strings.Repeat("x", 400), "ended with exit code 3", "ended with exit code 3: " + strings.Repeat("x", decisive.MaxBytes-24-3) + "…"},
+		{"a line with a place", "check.sh:4: flag blue has no note\n", "ended with exit code 3", "check.sh:4: flag blue has no note"},
+		{"a line that speaks of an error", "tick 1\nerror: no note\ntick 2\n", "ended with exit code 3", "error: no note"},
+		{"what does not compile", "x.c:3:1: error: expected ';'\n", "ended with exit code 3", "x.c:3: expected ';'"},
+		{"no output", "", "ended with exit code 3", ""},
+		{"nobody knows how it ended", "tick 1\n", "", "tick 1"},
+		{"the builder's own lines about services", "\n[output of service web]\n\n[output of service db-2]\n[70 bytes left out]\n", "did not start", ""},
+		{"what a service printed", "\n[output of service web]\nlistening\n", "did not start", "did not start: listening"},
+	} {
+		if got := strings.Join(decisive.Lines([]byte(c.output), decisive.Tree{Ended: c.ended}), "|"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 // TestPathsAreShownFromTheRootOfTheTree: what a command prints is relative to its own folder, or to that of a workspace's member.
 func TestPathsAreShownFromTheRootOfTheTree(t *testing.T) {
 	files := []string{"web/packages/core/src/index.ts", "web/packages/a/src/main.ts", "web/packages/b/src/main.ts", "web/check.sh", "check.sh", "web/uv.lock", "web/test", "web/Makefile", "src/index.ts.bak"}

@@ -26,15 +26,15 @@ func clean(output []byte) []string {
 		lines = append(lines[:maxLines/2:maxLines/2], lines[len(lines)-maxLines/2:]...)
 	}
 	for i, line := range lines {
-		if lines[i] = visible(line); leftOut.MatchString(lines[i]) {
+		if lines[i] = visible(line); buildersOwn.MatchString(lines[i]) {
 			lines[i] = ""
 		}
 	}
 	return lines
 }
 
-// leftOut is the builder's own line in an output that was too long.
-var leftOut = regexp.MustCompile(`^\[[0-9]+ bytes left out: the output limit is [0-9]+ bytes\]$`)
+// buildersOwn are the builder's own lines in an output: of what was too long, and before what a service has printed.
+var buildersOwn = regexp.MustCompile(`^\[(?:[0-9]+ bytes left out(?:: the output limit is [0-9]+ bytes)?|output of service .+)\]$`)
 
 var terminal = regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
 

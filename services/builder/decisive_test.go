@@ -48,6 +48,17 @@ func TestAFileOfAMembersFolderIsNamedFromTheRoot(t *testing.T) {
 	}
 }
 
+func TestWhatSaysNothingOfAnErrorComesBehindHowTheCommandEnded(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.policy.FailedRetries = 0
+	base := s.commit("", scripts(map[string]string{"slow": "echo tick 1; exit 3"}))
+	s.start("a")
+	s.decide(s.scheduled("b1", base, asked("//slow:t")...))
+	if got, want := s.finished("//slow:t").Decisive, []string{"ended with exit code 3: tick 1"}; !slices.Equal(got, want) {
+		t.Errorf("decisive lines %q, want %q", got, want)
+	}
+}
+
 func TestALogThatIsTooLongIsReadFromBothEnds(t *testing.T) {
 	s := newSite(t, memory.Options{})
 	s.policy.FailedRetries, s.policy.LogLimitBytes = 0, 64<<20

@@ -57,8 +57,8 @@ func TestAFailedStepNamesTheTestsOfTheReportsThatItLeft(t *testing.T) {
 	}{
 		{"deep", []string{"deep/a.txt:7: shop.adds: want 3"}},
 		{"named", []string{"deep/a.txt:3: no such currency"}},
-		{"stale", []string{"quite wrong"}},
-		{"links", []string{"quite wrong"}},
+		{"stale", []string{"ended with exit code 1: quite wrong"}},
+		{"links", []string{"ended with exit code 1: quite wrong"}},
 		{"lies", []string{"//x:y failed"}},
 		{"elsewhere", []string{"//x:y failed"}},
 		{"away", []string{"//x:y failed"}},

@@ -577,7 +577,9 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 	if t := q.flakes.Of(f.Target); t.Flakes > 0 && f.Whose != WhoseMainline {
 		text += fmt.Sprintf(" (a known flake: %d of its last %d versions that passed had failed before, with nothing changed)", t.Flakes, t.Versions)
 	}
-	why := cmp.Or(strings.Join(f.Lines[:min(1, len(f.Lines))], ""), a.reason)
+	step := a.shown()
+	step.Lines = f.Lines
+	why := step.why()
 	if there := q.mainlineLines(q.redOnMainline(f.Target, a)); f.Whose == WhoseMainline && len(there) > 0 && !slices.Contains(there, why) {
 		// It may fail by itself, too, which cannot be told while the mainline is red.
 		return text + ": " + strings.TrimRight(there[0], ".") + " (with your change: " + strings.TrimRight(why, ".") + ")"

@@ -328,6 +328,21 @@ func TestAnEjectionBlamesNobody(t *testing.T) {
 	b.expect("c", "//x", view.WhoseUnknown, nil, "//x ran out of time; that blames nobody: x/a.go:12: want 3, got 4")
 }
 
+// TestAServiceThatWasNotReadyIsTheReason, and not the builder's own line about what it printed, or what it printed.
+func TestAServiceThatWasNotReadyIsTheReason(t *testing.T) {
+	for printed, then := range map[string]string{"": "", "listening\n": ": listening"} {
+		b := newBlame(t, "c")
+		b.Schedule(main, "b1", "c", nil, "//x")
+		b.Prepare(main, "b1", "c", "//x")
+		v := &eventsv1.TargetVersion{Target: "//x", Hash: apitest.VersionOf("b1", "//x")}
+		b.Fold(main, events.TopicBuilds, &eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_TIMED_OUT, Build: "b1",
+			FailedCommand: "test", Reason: `Command "test" did not start: service "web" was not ready within 10s.`, OutputTail: []byte("\n[output of service web]\n" + printed)})
+		b.Fold(main, events.TopicChanges, &eventsv1.ChangeEjected{Change: apitest.Ref("c"), Decision: "d", Reason: &eventsv1.Reason{
+			Class: eventsv1.ReasonClass_REASON_CLASS_TIMED_OUT, Message: "it ran out of time", Failed: []*eventsv1.Proof{{Build: "b1", Attempt: 1, Version: v}}}})
+		b.expect("c", "//x", view.WhoseUnknown, nil, `//x ran out of time; that blames nobody: Command "test" did not start: service "web" was not ready within 10s`+then)
+	}
+}
+
 // Builders of older releases write no decisive lines.
 func TestWithoutDecisiveLinesTheTailIsRead(t *testing.T) {
 	b := newBlame(t, "c")
