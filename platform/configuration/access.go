@@ -54,8 +54,12 @@ func checkRoles(c *Configuration, at *path, f *findings) {
 	}
 }
 
-// CheckOpen returns an error for an open gateway that other machines reach, unless the configuration wants it.
+// CheckOpen returns an error for an open gateway that other machines reach, unless the configuration wants it, and for one that
+// listens on no address: flags may have named it.
 func (c *Configuration) CheckOpen() error {
+	if problem := checkAddress(c.Gateway.Listen, true); problem != "" {
+		return fmt.Errorf("the address that the gateway is to listen on %s, as in %s", problem, listenExample)
+	}
 	if c.Access.Mode != AccessOpen || c.Access.OpenNetwork == On || IsLoopback(c.Gateway.Listen) {
 		return nil
 	}

@@ -225,6 +225,19 @@ func (q Quarantine) End() time.Time {
 	return day.AddDate(0, 0, 1)
 }
 
+// Over returns a sentence about each quarantine of the configuration that is over at a time, sorted by queue: it has no effect any
+// more. The configuration must be valid.
+func (c *Configuration) Over(now time.Time) (list []string) {
+	for _, name := range c.QueueNames() {
+		for _, one := range c.Queues[name].Flaky.Quarantine {
+			if !now.Before(one.End()) {
+				list = append(list, fmt.Sprintf("queue %s: the quarantine of %s ended with %s, so the target blocks again; remove it, or set another day", name, one.Target, one.Until))
+			}
+		}
+	}
+	return list
+}
+
 // Priors stand in for the models until there is evidence (M32).
 type Priors struct {
 	// Success is p (M6): that a change passes alone on the mainline.
@@ -445,6 +458,12 @@ const (
 type Pool struct {
 	// Workers is how many steps run at the same time.
 	Workers int `yaml:"workers" minimum:"1" maximum:"100000"`
+}
+
+// hasPool reports whether a pool is configured, or is that of this process's builder.
+func (c *Configuration) hasPool(name string) bool {
+	_, given := c.Pools[name]
+	return given || name == c.Builder.Pool
 }
 
 // poolWorkers returns how many workers a pool has: what is configured, else those of this process's builder. It is 0 for a pool

@@ -9,10 +9,13 @@ import (
 // ProxyNetworks returns Proxies, which is sound.
 func (g Gateway) ProxyNetworks() []netip.Prefix { return networks(g.Proxies) }
 
+// listenExample is what people read beside an address that is none.
+const listenExample = "127.0.0.1:7878, or :7878 for all interfaces"
+
 func checkGateway(g Gateway, at *path, f *findings) {
 	if listen := at.child("listen"); f.sound(listen) {
 		if message := checkAddress(g.Listen, true); message != "" {
-			f.add(listen, message, "as in 127.0.0.1:7878, or :7878 for all interfaces")
+			f.add(listen, message, "as in "+listenExample)
 		}
 	}
 	for i, host := range g.Hosts {

@@ -78,7 +78,7 @@ func checkQueue(c *Configuration, queue Queue, at *path, f *findings) {
 		f.add(repository, fmt.Sprintf("is %s, which is not under repositories", quote(queue.Repository)),
 			adviseName(queue.Repository, c.repositoryNames()))
 	}
-	if pool := at.child("pool"); f.sound(pool) && queue.PoolWorkers == 0 {
+	if pool := at.child("pool"); f.sound(pool) && !c.hasPool(queue.Pool) {
 		f.add(pool, fmt.Sprintf("is %s, which is not under pools", quote(queue.Pool)), adviseName(queue.Pool, slices.Sorted(maps.Keys(c.Pools))))
 	}
 	branch := at.child("branch")

@@ -96,7 +96,7 @@ func TestAStepThatTheMainlineDefinesOtherwiseIsNotRunWithASecret(t *testing.T) {
 			}
 			want := map[string]string{"unknown": "ATOKEN, which the queue's steps.secrets does not have", "approved": "nobody can have that role yet"}[name]
 			if want == "" {
-				want = "only for steps that the mainline defines in the same way"
+				want = "and this change adds or alters it: somebody who may push past the queue has to push the step's definition to the mainline, then land the change again"
 			}
 			if !strings.Contains(f.Reason, want) {
 				t.Errorf("reason %q, want %q", f.Reason, want)

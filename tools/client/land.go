@@ -255,7 +255,9 @@ func pinRefs(ctx context.Context, directory string, refs []string) ([]api.LandEn
 		case isCommit(ref):
 			entries[i] = api.LandEntry{Commit: ref}
 		default:
-			return nil, fmt.Errorf("this clone has no %q; fetch it, or leave the clone to have the gateway look it up", ref)
+			return nil, &Failure{FailureDetail: api.FailureDetail{
+				Code: "no_such_ref", Message: fmt.Sprintf("This clone has no %q.", ref), Advice: "Fetch it, or leave the clone to have the gateway look it up.",
+			}}
 		}
 	}
 	return entries, nil

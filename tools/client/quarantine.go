@@ -148,7 +148,7 @@ func (s *session) showQuarantines(ctx context.Context) error {
 		if q.Unseen {
 			why = "unseen: " + why
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", Plain(q.Target), minute(q.Until), by, why)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", Plain(q.Target), endOf(q.Until), by, why)
 	}
 	return w.Flush()
 }
@@ -216,7 +216,13 @@ func ownerName(owner string) string {
 
 func writeFlakes(w io.Writer, list api.FlakeList, owners []string) error {
 	if len(list.Flakes) == 0 && len(owners) > 0 {
-		fmt.Fprintf(w, "queue %s: no target that %s owns has contradicted itself\n", list.Queue, Plain(strings.Join(owners, " or ")))
+		owners = slices.Clone(owners)
+		for i, owner := range owners {
+			if owner == "me" {
+				owners[i] = "you"
+			}
+		}
+		fmt.Fprintf(w, "queue %s: no target that belongs to %s has contradicted itself\n", list.Queue, Plain(strings.Join(owners, " or ")))
 		return nil
 	}
 	if len(list.Flakes) == 0 {
@@ -235,12 +241,22 @@ func writeFlakes(w io.Writer, list api.FlakeList, owners []string) error {
 		}
 		until := "-"
 		if f.Quarantined != nil {
-			until = "until " + minute(f.Quarantined.Until)
+			if until = endOf(f.Quarantined.Until); view.LastDay(f.Quarantined.Until) == "" {
+				until = "until " + until
+			}
 		}
 		lost := (time.Duration(f.LostMS) * time.Millisecond).Round(time.Second)
 		fmt.Fprintf(t, "%s\t%.0f %%\t%d of %d\t%s\t%s\t%s\t%s\n", Plain(f.Target), 100*f.Rate, f.Flakes, f.Versions, lost, seen, until, Plain(cmp.Or(listed(f.Owners), "-")))
 	}
 	return t.Flush()
+}
+
+// endOf returns the end of a quarantine: its last day in UTC, or the minute where people are.
+func endOf(t time.Time) string {
+	if day := view.LastDay(t); day != "" {
+		return "through " + day
+	}
+	return minute(t)
 }
 
 func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }

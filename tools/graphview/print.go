@@ -13,13 +13,13 @@ import (
 func (l *Listing) write(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, t := range l.Targets {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d deps", events.ShortID(t.Hash), t.Kind, t.Name, len(t.Deps))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s", events.ShortID(t.Hash), t.Kind, t.Name, counted(len(t.Deps), "dep"))
 		if len(t.Owners) > 0 {
 			fmt.Fprintf(w, "\t%s", indented(strings.Join(t.Owners, " ")))
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "%d targets at %s\n", len(l.Targets), events.ShortID(l.Rev))
+	fmt.Fprintf(w, "%s at %s\n", counted(len(l.Targets), "target"), events.ShortID(l.Rev))
 	return w.Flush()
 }
 
@@ -28,7 +28,7 @@ func (a *Affected) write(out io.Writer) error {
 	for _, t := range a.Affected {
 		fmt.Fprintf(w, "%s\t%s\n", t.Change, t.Name)
 	}
-	fmt.Fprintf(w, "%d targets affected", len(a.Affected))
+	fmt.Fprintf(w, "%s affected", counted(len(a.Affected), "target"))
 	if a.Structural {
 		fmt.Fprint(w, ", and the graph is another")
 	}
@@ -65,16 +65,35 @@ func (m *Matrix) write(out io.Writer) error {
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "%d pairs conflict, %d are independent", len(m.Conflicts), len(m.Independent))
+	verb, are := "conflict", "are"
+	if len(m.Conflicts) == 1 {
+		verb = "conflicts"
+	}
+	if len(m.Independent) == 1 {
+		are = "is"
+	}
+	fmt.Fprintf(w, "%s %s, %d %s independent", counted(len(m.Conflicts), "pair"), verb, len(m.Independent), are)
 	if len(m.Hubs) > 0 {
 		fmt.Fprintf(w, " (%d of them meet in hubs)", len(m.Hubs))
 	}
 	if len(m.Refused) > 0 {
-		fmt.Fprintf(w, ", %d changes are refused", len(m.Refused))
+		are = "are"
+		if len(m.Refused) == 1 {
+			are = "is"
+		}
+		fmt.Fprintf(w, ", %s %s refused", counted(len(m.Refused), "change"), are)
 	}
 	fmt.Fprintln(w)
 	_, err := io.WriteString(out, w.String())
 	return err
+}
+
+// counted returns a number with a noun: "1 pair", "2 pairs".
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // list is the first names.

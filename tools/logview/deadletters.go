@@ -23,10 +23,12 @@ import (
 
 // printDeadLetters prints the dead letters of a queue, or all if queue is "".
 func printDeadLetters(list []*deadletters.Letter, queue string, asJSON bool, out io.Writer) error {
+	printed := 0
 	for _, d := range list {
 		if queue != "" && d.Queue != queue {
 			continue
 		}
+		printed++
 		if asJSON {
 			body, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(d.DeadLetter)
 			if err != nil {
@@ -51,6 +53,13 @@ func printDeadLetters(list []*deadletters.Letter, queue string, asJSON bool, out
 		if s := d.Sent; s != nil {
 			fmt.Fprintln(out, "    "+client.Plain(shortText(fmt.Sprintf("sent again %s by %s: %s", time.UnixMicro(s.StampUs).Format(time.DateTime), s.Who, s.Why))))
 		}
+	}
+	switch {
+	case printed > 0 || asJSON:
+	case queue != "":
+		fmt.Fprintln(out, client.Plain("There are no dead letters of the queue "+queue+"."))
+	default:
+		fmt.Fprintln(out, "There are no dead letters.")
 	}
 	return nil
 }

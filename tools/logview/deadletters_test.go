@@ -73,6 +73,15 @@ func TestADeadLetterHasWhatItsPublisherNeeds(t *testing.T) {
 	if err := printDeadLetters(list, "", true, &lines); err != nil {
 		t.Fatal(err)
 	}
+	for queue, want := range map[string]string{"": "There are no dead letters.\n", "shop": "There are no dead letters of the queue shop.\n"} {
+		var none, noJSON bytes.Buffer
+		if err := printDeadLetters(list[:1], "shop", true, &noJSON); err != nil || noJSON.Len() > 0 {
+			t.Errorf("as JSON: %q, %v", &noJSON, err)
+		}
+		if err := printDeadLetters(list[:min(1, len(queue))], queue, false, &none); err != nil || none.String() != want {
+			t.Errorf("%q, %v, want %q", &none, err, want)
+		}
+	}
 	back := &eventsv1.DeadLetter{}
 	first, _, _ := strings.Cut(lines.String(), "\n")
 	if err := protojson.Unmarshal([]byte(first), back); err != nil || back.RequestId != "r" || string(back.Value) != string(list[0].Value) {

@@ -41,7 +41,7 @@ func Allowed(name string, secret configuration.Secret, known bool, target, mainl
 	case secret.For == configuration.ForApproved:
 		return fmt.Errorf("the secret %s is only for changes that somebody with the role approved, and nobody can have that role yet; %w", name, ErrDenied)
 	case target.Name != mainline.Name || !reflect.DeepEqual(target.Commands, mainline.Commands):
-		return fmt.Errorf("the secret %s is only for steps that the mainline defines in the same way (program, arguments, folder, environment, target), and this change alters that; %w", name, ErrDenied)
+		return fmt.Errorf("the secret %s is only for steps that the mainline defines in the same way (program, arguments, folder, environment, target), and this change adds or alters it: somebody who may push past the queue has to push the step's definition to the mainline, then land the change again; %w", name, ErrDenied)
 	}
 	return nil
 }

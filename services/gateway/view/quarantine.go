@@ -136,13 +136,25 @@ func (q *Queue) tolerated(a *attempt) bool {
 	return false
 }
 
+// LastDay returns the last day, as in 2026-12-31, of a quarantine that ends with a day in UTC; "" for one that ends within a day.
+func LastDay(end time.Time) string {
+	if end = end.UTC(); !end.Equal(end.Truncate(24 * time.Hour)) {
+		return ""
+	}
+	return end.AddDate(0, 0, -1).Format(time.DateOnly)
+}
+
 // toleratedText returns a clause with the end and the reason of a target's quarantine; "" if it is not quarantined.
 func (q *Queue) toleratedText(target string) string {
 	f := q.quarantines.Of(target)
 	if f == nil {
 		return ""
 	}
-	text := "it is quarantined until " + stamp(f.UntilUs, time.Time{}).Format(time.DateOnly)
+	end := stamp(f.UntilUs, time.Time{})
+	text := "it is quarantined until " + end.Format(time.DateOnly)
+	if day := LastDay(end); day != "" {
+		text = "it is quarantined through " + day
+	}
 	if f.Why != "" {
 		text += " (" + strings.TrimRight(f.Why, ".") + ")"
 	}

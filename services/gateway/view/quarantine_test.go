@@ -113,7 +113,7 @@ func TestM24aAStoryNamesWhatAQuarantineTolerates(t *testing.T) {
 	b.Fold("main", events.TopicChanges, &eventsv1.ChangeLanded{Change: apitest.Ref("a"), Decision: "d", Commits: commits, Proof: proof, Quarantined: []string{"//flaky"}})
 	c := changeOf(b, "a")
 	for _, want := range []string{
-		"test exited with 1; it is quarantined until 2026-03-01 (a race), so it does not block.\n",
+		"test exited with 1; it is quarantined through 2026-02-28 (a race), so it does not block.\n",
 		"all steps passed but //flaky, which is quarantined.\n",
 		" passed but //flaky, which is quarantined; it is being pushed.\n",
 		"; //flaky did not pass and is quarantined.\n",

@@ -27,6 +27,8 @@ func main() {
 	execution.MaybeSupervise()
 	ctx, stop := signal.NotifyContext(context.Background(), lifeline.Signals()...)
 	defer stop()
+	// A second Ctrl-C ends the process at once. A terminal that is closed may send its signal twice by itself.
+	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt) })
 	err := root().ExecuteContext(ctx)
 	code, silent := exitCode(err)
 	if err != nil && !silent && !errors.Is(err, context.Canceled) {

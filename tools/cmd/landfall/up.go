@@ -142,8 +142,12 @@ func runStack(ctx context.Context, o stack.Options) error {
 		fmt.Fprintf(os.Stderr, "  metrics and health: %s/metrics, /readyz\n", url)
 	}
 	fmt.Fprintf(os.Stderr, "land a change with: landfall land --server %s REF\n", s.URL())
+	for _, over := range config.Over(time.Now()) {
+		fmt.Fprintf(os.Stderr, "  warning: %s\n", over)
+	}
 	select {
 	case <-ctx.Done():
+		fmt.Fprintln(os.Stderr, "landfall ends: steps are stopped, and the log is closed, which takes some seconds; Ctrl-C once more ends it at once")
 		return nil
 	case err := <-s.Failed():
 		return err
@@ -247,7 +251,7 @@ func configurationFor(ctx context.Context, repositories []string, branch, stepPa
 func loadConfiguration(file string) (*configuration.Configuration, error) {
 	config, err := configuration.Load(file, defaults())
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("there is no configuration %s; name a repository (landfall up PATH) or write one (see schemas/configuration/example.yaml)", file)
+		return nil, fmt.Errorf("there is no configuration %s; name a repository (landfall up PATH) or have landfall init write one", file)
 	}
 	return config, err
 }
@@ -338,7 +342,7 @@ func warningsOf(config *configuration.Configuration) (list []string) {
 			list = append(list, fmt.Sprintf("queue %s: the share of cache %s is %s: a change can leave a forged result there, which the step of another one uses", name, cache, steps.Caches[cache].Share))
 		}
 	}
-	return list
+	return append(list, config.Over(time.Now())...)
 }
 
 func brokerCommand() *cobra.Command {

@@ -100,6 +100,31 @@ func TestValidateWarnsOfCachesThatAChangeCanForge(t *testing.T) {
 	}
 }
 
+func TestValidateWarnsOfAQuarantineThatIsOver(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	text := "version: 1\nrepositories: {r: {url: r.git}}\nqueues: {a: {repository: r, flaky: {quarantine: [{target: //a, until: 2024-11-30, why: a race}, {target: //b, until: 9999-11-30, why: a race}]}}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd, out := root(), &bytes.Buffer{}
+	cmd.SetArgs([]string{"validate", file})
+	cmd.SetOut(out)
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); !strings.Contains(got, "  warning: queue a: the quarantine of //a ended with 2024-11-30, ") || strings.Contains(got, "//b") {
+		t.Errorf("validate prints\n%s", got)
+	}
+}
+
+func TestWithoutAConfigurationInitIsNamed(t *testing.T) {
+	cmd := root()
+	cmd.SetArgs([]string{"up", "--config", filepath.Join(t.TempDir(), "none.yaml")})
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "none.yaml; name a repository (landfall up PATH) or have landfall init write one") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestThePathOfStepsIsShownAndNotThatOfTheService(t *testing.T) {
 	t.Setenv("PATH", "/of/the/service:"+os.Getenv("PATH"))
 	file := filepath.Join(t.TempDir(), "c.yaml")
