@@ -125,7 +125,7 @@ func (f *flags) look(ctx context.Context, p *progress, names []string, look func
 		f.uncommitted = s.uncommitted(ctx, ids[0])
 	}
 	p.begin("reading the targets of "+names[0], 0)
-	settings, err := f.settings(ctx, s, ids[0])
+	settings, err := f.settings(ctx, s, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -82,6 +82,17 @@ func TestAffectedSaysWhatCameWentAndChanged(t *testing.T) {
 	}
 }
 
+// TestTheFirstManifestAffectsItsOwnTargets: the adapters that fit are those of both commits.
+func TestTheFirstManifestAffectsItsOwnTargets(t *testing.T) {
+	f := newFixture(t, shop)
+	f.branch("t2", "main", files{"hack/verify.sh": "true\n", "hack/landfall.yaml": "targets:\n- name: hack\n  sources: ['*.sh']\n  steps: [{name: verify, run: [./verify.sh]}]\n"})
+	var a Affected
+	f.read(&a, "affected", "--base", "main", "--head", "t2")
+	if len(a.Affected) != 1 || a.Affected[0] != (AffectedTarget{Name: "//hack", Change: "added"}) || a.All {
+		t.Errorf("%+v", a)
+	}
+}
+
 // TestAffectedLeavesOutWhatTheBaseHasGained since the branch left it: that is no doing of the branch.
 func TestAffectedLeavesOutWhatTheBaseHasGained(t *testing.T) {
 	f := newFixture(t, shop)

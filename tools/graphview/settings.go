@@ -21,9 +21,10 @@ import (
 const configurationFile = "landfall.config.yaml"
 
 // settings are those of the queue that is looked through: of --config, else of the configuration that the tree
-// itself has in its root, else of one that lies in the clone, else none; flags come on top.
-func (f *flags) settings(ctx context.Context, s *source, tree string) (configuration.Queue, error) {
-	config, where, err := f.configuration(ctx, s, tree)
+// itself has in its root, else of one that lies in the clone, else none; flags come on top. Of several trees the first has the
+// configuration, and without one the adapters are those that fit any of them.
+func (f *flags) settings(ctx context.Context, s *source, trees []string) (configuration.Queue, error) {
+	config, where, err := f.configuration(ctx, s, trees[0])
 	if err != nil {
 		return configuration.Queue{}, err
 	}
@@ -43,7 +44,7 @@ func (f *flags) settings(ctx context.Context, s *source, tree string) (configura
 		queue.Analysis.Adapter, queue.Analysis.Adapters = configuration.Adapter(f.adapter), nil
 	}
 	if queue.Analysis.Adapter == "" {
-		uses, err := fitting(ctx, s, tree)
+		uses, err := fitting(ctx, s, trees)
 		if err != nil {
 			return queue, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"landfall.build/engine/targets"
@@ -23,10 +24,25 @@ type view struct {
 	progress *progress
 }
 
-// fitting returns the adapters for what a tree holds.
-func fitting(ctx context.Context, s *source, tree string) ([]configuration.AdapterUse, error) {
-	found, err := buildgraph.DetectIn(ctx, s.Repo, tree)
-	return buildgraph.Fitting(found), err
+// fitting returns the adapters for what trees hold: those that fit the first, and those that fit another besides, such as that of the
+// first landfall.yaml. Bazel has no other beside it.
+func fitting(ctx context.Context, s *source, trees []string) (uses []configuration.AdapterUse, err error) {
+	adapters := func(a configuration.Adapter) func(configuration.AdapterUse) bool {
+		return func(use configuration.AdapterUse) bool { return use.Adapter == a }
+	}
+	for _, tree := range trees {
+		found, err := buildgraph.DetectIn(ctx, s.Repo, tree)
+		if err != nil {
+			return nil, err
+		}
+		for _, use := range buildgraph.Fitting(found) {
+			bazel := len(uses) > 0 && (use.Adapter == configuration.AdapterBazel || slices.ContainsFunc(uses, adapters(configuration.AdapterBazel)))
+			if !bazel && !slices.ContainsFunc(uses, adapters(use.Adapter)) {
+				uses = append(uses, use)
+			}
+		}
+	}
+	return uses, nil
 }
 
 // graph loads the graph of a tree whose targets must be known.
