@@ -16,14 +16,15 @@ func busy(b *apitest.Backend, perSecond int) {
 	ref := func(i int) string { return fmt.Sprintf("n%d", i%pending) }
 	for i := range pending {
 		b.Fold("shop", events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
-			Queue: "shop", Change: ref(i), Revision: 1, Title: fmt.Sprint("Number ", i), Author: "Ada <ada@example.com>", Entries: []*eventsv1.Entry{{Ref: ref(i), Commit: apitest.Commit(ref(i))}},
+			Queue: "shop", Change: ref(i), Revision: 1, RequestId: ref(i), Title: fmt.Sprint("Number ", i), Author: "Ada <ada@example.com>",
+			Entries: []*eventsv1.Entry{{Ref: ref(i), Commit: apitest.Commit(ref(i))}}, LandingCommits: []*eventsv1.LandingCommit{{Head: apitest.Commit(ref(i))}},
 		}})
 	}
 	go func() {
 		for i := 0; ; i++ {
 			time.Sleep(time.Second / time.Duration(perSecond))
 			if i%2 == 0 {
-				b.Fold("shop", events.TopicChanges, &eventsv1.ChangeHeld{Change: ref(i / 2 % 40), Hold: "h", Who: "Ada", Why: fmt.Sprint("written ", time.Now().UnixMilli(), " ")})
+				b.Fold("shop", events.TopicChanges, &eventsv1.ChangeHeld{Change: ref(i / 2 % 40), Hold: "h", Who: "Ada", Why: fmt.Sprint("written ", time.Now().UnixMilli())})
 			} else {
 				b.Fold("shop", events.TopicChanges, &eventsv1.ChangeReleased{Change: ref(i / 2 % 40), Hold: "h", Who: "Ada"})
 			}

@@ -1,0 +1,96 @@
+package page_test
+
+import (
+	"flag"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/performance"
+	cdpruntime "github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+var facts = flag.Int("facts", 1500, "how many facts the benchmark of the page has written, 50 a second")
+
+// watched measures in the page: when the first rows are there, tasks of more than 50 ms, and how long after each fact it is seen.
+const watched = `
+globalThis.first = 0
+globalThis.long = []
+globalThis.late = []
+new PerformanceObserver((list) => long.push(...list.getEntries().map((e) => e.duration))).observe({ type: "longtask", buffered: true })
+new MutationObserver((changes) => {
+	if (!first && document.querySelector(".row")) first = performance.now()
+	for (const c of changes) {
+		for (const text of [c.target, ...c.addedNodes]) {
+			const written = /written (\d+)/.exec(text.nodeType === 3 ? text.data : "")
+			if (written) late.push(Date.now() - Number(written[1]))
+		}
+	}
+}).observe(document, { subtree: true, childList: true, characterData: true })`
+
+// BenchmarkAQueueOfAThousand is the page of a queue with 1,000 pending changes and 50 facts a second: when its first rows are there, how
+// long after it was written a fact is seen, the tasks of the main thread that take more than 50 ms, what script, style and layout take
+// in each second, and the heap after a collection, at the beginning and at the end.
+// Run it by: make page-test ARGS="-run NONE -bench Thousand -benchtime 1x".
+func BenchmarkAQueueOfAThousand(b *testing.B) {
+	r := newReader(b, &world{url: started(b, showcase, "50")})
+	r.look(sizes[1], "light")
+	command(r, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watched})
+	command(r, performance.Enable, performance.EnableParams{})
+	heap := func() float64 {
+		command(r, heapprofiler.CollectGarbage, cdp.Empty{})
+		used, err := chromedp.Call(r.ctx, cdpruntime.GetHeapUsage, cdp.Empty{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return used.UsedSize / 1e6
+	}
+	spent := func() (script, style, layout float64) {
+		now, err := chromedp.Call(r.ctx, performance.GetMetrics, cdp.Empty{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, m := range now.Metrics {
+			switch m.Name {
+			case "ScriptDuration":
+				script = m.Value
+			case "RecalcStyleDuration":
+				style = m.Value
+			case "LayoutDuration":
+				layout = m.Value
+			}
+		}
+		return script, style, layout
+	}
+	for b.Loop() {
+		r.open("/queues/shop?state=pending")
+		r.see("Number 3")
+		b.ReportMetric(evaluate[float64](r, "first"), "ms-first-rows")
+		time.Sleep(2 * time.Second)
+		begin, before := heap(), len(evaluate[[]float64](r, "late"))
+		evaluate[int](r, "(long.length = 0)")
+		script, style, layout := spent()
+		lasts := time.Duration(*facts) * time.Second / 50
+		time.Sleep(lasts)
+		scriptThen, styleThen, layoutThen := spent()
+		b.ReportMetric(1000*(scriptThen-script)/lasts.Seconds(), "ms-script/s")
+		b.ReportMetric(1000*(styleThen-style)/lasts.Seconds(), "ms-style/s")
+		b.ReportMetric(1000*(layoutThen-layout)/lasts.Seconds(), "ms-layout/s")
+		long := evaluate[[]float64](r, "long")
+		b.ReportMetric(float64(len(long)), "long-tasks")
+		b.ReportMetric(slices.Max(append(long, 0)), "ms-longest-task")
+		late := evaluate[[]float64](r, "late")[before:]
+		slices.Sort(late)
+		if len(late) == 0 {
+			b.Fatal("no fact was seen")
+		}
+		b.ReportMetric(late[len(late)/2], "ms-seen-p50")
+		b.ReportMetric(late[len(late)*95/100], "ms-seen-p95")
+		b.ReportMetric(begin, "MB-heap-begin")
+		b.ReportMetric(heap(), "MB-heap-end")
+	}
+}
