@@ -364,8 +364,8 @@ func (f *Fleet) starting(now time.Time) bool { return now.Sub(f.begun) < graceAf
 // Starting is the Service of what Fleet.Starting returns.
 const Starting = "starting"
 
-// Starting returns, for each partition with queues, which services are not at work yet although this process has only just begun to
-// read the board; nothing once they have had their time. After that Report says what is missing.
+// Starting returns, for each partition with queues, which services would be missing by what the board shows, although this process has
+// only just begun to read it; nothing once they have had their time. After that Report says what is missing.
 func (f *Fleet) Starting() (list []Missing) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -378,7 +378,9 @@ func (f *Fleet) Starting() (list []Missing) {
 			if required[service] == "" {
 				continue
 			}
-			if o, _ := f.look(workKey{service, partition}, f.read); o.State != StateWorking {
+			key := workKey{service, partition}
+			w := f.work[key]
+			if o, _ := f.look(key, f.read); w != nil && f.read.Sub(w.last) >= graceAfter && o.State != StateWorking {
 				names = append(names, service)
 			}
 		}

@@ -111,6 +111,18 @@ func TestAnOwnerThatFallsSilentIsMissedAfterTenSeconds(t *testing.T) {
 	s.want(events.ServiceLander, "")
 }
 
+// TestServicesThatBeginWithTheLogAreNotSaidToBeStarting: they may be at work before they have posted it.
+func TestServicesThatBeginWithTheLogAreNotSaidToBeStarting(t *testing.T) {
+	s := newScene(t)
+	for range 4 {
+		s.read()
+		if list := s.fleet.Starting(); len(list) > 0 {
+			t.Fatalf("%+v", list)
+		}
+		s.pass(2 * time.Second)
+	}
+}
+
 // TestAfterARestartServicesHaveTheirTime: what the board shows is of a quarter of an hour ago, since when nothing ran.
 func TestAfterARestartServicesHaveTheirTime(t *testing.T) {
 	s := newScene(t)

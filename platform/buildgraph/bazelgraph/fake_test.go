@@ -231,7 +231,16 @@ func TestCloseEndsTheServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
-		return cmd
+		// The kernel says that a program has begun before it shows its arguments.
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid))
+			if err != nil || strings.Contains(string(words), args[0]) { // There is no /proc elsewhere.
+				return cmd
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("the process shows %q", words)
+			}
+		}
 	}
 	write := func(pid int) {
 		if err := os.WriteFile(filepath.Join(s.base(), "server", "server.pid.txt"), fmt.Append(nil, pid), 0o644); err != nil {
