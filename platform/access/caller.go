@@ -89,7 +89,8 @@ func (c Caller) owns(of Owner) bool {
 // hasAddress reports whether an author has the caller's address, in upper or lower case. Letters are folded as those of a quota are
 // (quota.AuthorOf): what is taken for the caller's counts for it.
 func (c Caller) hasAddress(author string) bool {
-	return c.Email != "" && strings.ToLower(addressOf(author)) == strings.ToLower(c.Email)
+	own, named := strings.ToLower(c.Email), strings.ToLower(addressOf(author)) // strings.EqualFold folds more, such as ſ to s.
+	return own != "" && own == named
 }
 
 // addressOf returns the address of "Name <address>", else the text.
