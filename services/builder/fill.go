@@ -109,7 +109,7 @@ func (w *worker) fillFrom(ctx context.Context, j *job, a *assembly, flags []stri
 	result, began := execution.Result{Outcome: execution.CouldNotRun}, time.Now()
 	defer func() {
 		for _, use := range place.caches {
-			if (result.Outcome == execution.Passed || result.Outcome == execution.TimedOut) && result.Leftovers == 0 {
+			if result.Outcome != execution.Aborted && result.Outcome != execution.CouldNotRun && result.Leftovers == 0 {
 				use.Lay()
 			} else {
 				use.End(false, nil)
@@ -136,11 +136,14 @@ func (w *worker) fillFrom(ctx context.Context, j *job, a *assembly, flags []stri
 	if result = execution.Run(ctx, place.request); result.Leftovers > 0 {
 		w.abandon(place)
 	}
-	if result.Outcome == execution.Passed || ctx.Err() != nil {
-		w.Logger.Info("Go's build cache is filled", "queue", j.queue, "seconds", int(time.Since(began).Seconds()), "outcome", outcomeOf(result.Outcome).String())
+	if ctx.Err() != nil {
 		return
 	}
-	w.Logger.Warn("Go's build cache could not be filled from the mainline, so each of the first steps compiles what it needs", "queue", j.queue,
+	if result.Outcome == execution.Passed {
+		w.Logger.Info("Go's build cache is filled", "queue", j.queue, "seconds", int(time.Since(began).Seconds()))
+		return
+	}
+	w.Logger.Warn("Go's build cache is filled from a part of the mainline alone, so each of the first steps may compile what it needs", "queue", j.queue,
 		"reason", result.Reason, "output", string(result.Tail[max(0, len(result.Tail)-500):]))
 }
 

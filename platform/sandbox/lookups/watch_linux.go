@@ -293,7 +293,7 @@ func (w *Watch) record(descriptor int, n *notification, q query) {
 		return // It deletes what it looks for.
 	case q.listed && w.shown[lacks] && (strings.HasPrefix(program, "python") || program == "make"):
 		return
-	case q.listed && w.believes && (w.byTool(int(n.process)) || w.describes(int(n.process))):
+	case q.listed && w.believes && (w.byTool(int(n.process)) || w.describes(int(n.process)) || w.compiles(int(n.process)) || w.resolves(int(n.process), at)):
 		return
 	case forTools && w.mayRead(int(n.process), at):
 		return
@@ -327,9 +327,38 @@ func (w *Watch) describes(process int) bool {
 	if w.programOf(process) != "cargo" {
 		return false
 	}
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process))
-	return err == nil && slices.ContainsFunc(strings.Split(string(line), "\x00"), func(word string) bool { return word == "metadata" || word == "locate-project" })
+	return slices.ContainsFunc(wordsOf(process), func(word string) bool { return word == "metadata" || word == "locate-project" })
 }
+
+// compiles reports whether a process is go that compiles packages which it is given by name, whoever started it: tests build the program
+// that they are about. A package that is not there fails.
+func (w *Watch) compiles(process int) bool {
+	words := wordsOf(process)
+	return w.programOf(process) == "go" && len(words) > 1 && slices.Contains([]string{"build", "install", "run"}, words[1]) &&
+		!slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, "...") })
+}
+
+// resolves reports whether a process is esbuild that lists a folder which it runs in, or one above: it looks for settings there.
+func (w *Watch) resolves(process int, folder string) bool {
+	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", process))
+	if err != nil || path.Base(program) != "esbuild" || !strings.Contains(program, "/node_modules/") {
+		return false
+	}
+	within, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", process))
+	return err == nil && strings.HasPrefix(within+"/", filepath.Join(w.root, folder)+"/")
+}
+
+// wordsOf returns the command line of a process, nil if it is not known.
+func wordsOf(process int) []string {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(string(line), "\x00")
+}
+
+// releasesOfYarn is the folder in which a repository keeps the yarn that it is used with.
+const releasesOfYarn = ".yarn/releases/"
 
 // tools are programs that list the folders of packages, and of members of a workspace, and depend on a part of what they find. The
 // adapters know on which.
@@ -349,9 +378,8 @@ func (w *Watch) byTool(process int) bool {
 	own := os.Getpid()
 	for depth := 0; process > 1 && process != own; depth++ {
 		if name := w.programOf(process); !tools[name] {
-			line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process))
-			words := strings.Split(string(line), "\x00")
-			if depth == 0 || !shells[name] || err != nil || len(words) < 2 || !commandOption.MatchString(words[1]) {
+			words := wordsOf(process)
+			if depth == 0 || !shells[name] || len(words) < 2 || !commandOption.MatchString(words[1]) {
 				return false
 			}
 		}
@@ -373,7 +401,12 @@ func (w *Watch) programOf(process int) string {
 		words := strings.Split(string(line), "\x00")
 		program = words[0]
 		if path.Base(program) == "node" && len(words) > 1 {
-			program = words[1]
+			if program = words[1]; strings.HasPrefix(program, w.root+"/"+releasesOfYarn) {
+				return "yarn"
+			}
+			if !path.IsAbs(program) {
+				return "" // A script of where it runs.
+			}
 		}
 		program, _, _ = strings.Cut(program, " ") // npm sets the title of its process: "npm run test".
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -115,8 +116,8 @@ func TestWhatAStepLooksForInVain(t *testing.T) {
 	}
 }
 
-// TestCargoMayDescribePackagesWhoeverAsks: a copy of ls stands for cargo, and find is a program that starts it.
-func TestCargoMayDescribePackagesWhoeverAsks(t *testing.T) {
+// TestSomeToolsMayListWhoeverStartsThem: a copy of ls stands for them, and find is a program that starts them.
+func TestSomeToolsMayListWhoeverStartsThem(t *testing.T) {
 	if problem := LookupsAvailable(t.Context()); problem != nil {
 		t.Skipf("this system cannot watch lookups: %v", problem)
 	}
@@ -130,11 +131,17 @@ func TestCargoMayDescribePackagesWhoeverAsks(t *testing.T) {
 		{`find near -maxdepth 0 -exec ./cargo lib metadata \;`, nil},
 		{`find near -maxdepth 0 -exec ./cargo lib locate-project \;`, nil},
 		{"cat far/Cargo.toml near/Cargo.toml", []string{"far/Cargo.toml"}},
+		{`find near -maxdepth 0 -exec ./go build lib \;`, nil},
+		{`find near -maxdepth 0 -exec ./go build lib ./... \;`, []string{"lib/"}},
+		{`find near -maxdepth 0 -exec ./go vet lib \;`, []string{"lib/"}},
+		{"cd lib/deep && ./node_modules/esbuild . ..", nil},
+		{"./node_modules/esbuild lib", []string{"lib/"}},
 	} {
-		cargo := filepath.Join(t.TempDir(), "cargo")
-		request := step(t, shell(fmt.Sprintf(`cp "$(readlink -f "$(command -v ls)")" %s; %s`, cargo, strings.ReplaceAll(c.script, "./cargo", cargo))))
+		tools := t.TempDir()
+		script := regexp.MustCompile(`\./(cargo|go|node_modules/esbuild) `).ReplaceAllString(c.script, tools+"/$1 ")
+		request := step(t, shell(fmt.Sprintf(`mkdir %[1]s/node_modules; for tool in cargo go node_modules/esbuild; do cp "$(readlink -f "$(command -v ls)")" %[1]s/$tool; done; %[2]s`, tools, script+" 2>/dev/null || true")))
 		request.Missing = &lookups.Missing{Absent: []string{"lib/y"}, Believe: true, Tools: map[string]bool{"far/Cargo.toml": false, "near/Cargo.toml": true}}
-		for _, name := range []string{"lib/x", "far/Cargo.toml", "near/Cargo.toml"} {
+		for _, name := range []string{"lib/x", "lib/deep/z", "far/Cargo.toml", "near/Cargo.toml"} {
 			write(t, filepath.Join(request.Worktree, name), "x")
 		}
 		result := Run(t.Context(), request)
