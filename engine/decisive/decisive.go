@@ -30,7 +30,7 @@ type Tree struct {
 	// Ending knows of none.
 	Ending func(name string) []string
 	// Ended is how the command ended, as in "ended with exit code 3". It comes before the end of an output that names no error and no
-	// place. Empty if nobody knows.
+	// place; "" if that is not known.
 	Ended string
 
 	// entered are the folders that the output says it went to, last first.
@@ -230,7 +230,7 @@ func (t Tree) locate(name, in string) (string, bool) {
 	return name, false
 }
 
-// classOf returns the class of what a compiler or linter says of a file.
+// classOf returns the class of a line of a compiler or linter about a file.
 func (t Tree) classOf(file string) class {
 	if _, own := t.locate(file, ""); t.Has != nil && !own {
 		return elsewhere

@@ -268,7 +268,7 @@ func nodeSpec(lines []string, tree Tree) (found []finding) {
 	return found
 }
 
-// nodeSource begins what node says of a file that it cannot read, in mocha's words too.
+// nodeSource matches the first line of node's report of a file that it cannot parse, also as mocha prints it.
 var nodeSource = regexp.MustCompile(`^(?: Exception during run: )?((?:file://)?/\S+\.\w+):(\d+)$`)
 
 // nodeThrows finds what ended a program that node ran.

@@ -15,7 +15,7 @@ var (
 	runFails = []string{"--- FAIL: ", " FAIL  ", nodeFailing}
 	// runEnds is the last line of a run of tests, or a line before the next run: of go test, jest, vitest, node and Bazel.
 	runEnds = []string{"ok  \t", "FAIL\t", "?   \t", "Test Suites: ", " Test Files  ", nodeFailing, bazelBar + " Test output for ", bazelBar + bazelBar + bazelBar + bazelBar}
-	// npmRuns is what npm prints above what a script does.
+	// npmRuns is the line that npm prints before it runs a script.
 	npmRuns = regexp.MustCompile(`^> \S+@\S* \S+$`)
 )
 
@@ -29,8 +29,8 @@ func beginsWith(line string, with []string) bool {
 	return slices.ContainsFunc(with, func(w string) bool { return strings.HasPrefix(line, w) })
 }
 
-// withoutPrints returns lines with those empty that tests may have printed, since a test can print what a compiler says. A run whose
-// framework does not print where it begins counts if it names a failed test, and then from the end of the run before it.
+// withoutPrints returns a copy of the lines in which those that tests may have printed are empty: a test can print a compiler's message.
+// A run of tests without a first line of its own counts if it names a failed test. It begins at the end of the run before.
 func withoutPrints(lines []string) []string {
 	outside := slices.Clone(lines)
 	start, begin, fails := 0, -1, false
@@ -69,8 +69,8 @@ func endsRun(line string) bool {
 		strings.Contains(line, " in ") && (pytestSummary.MatchString(line) || unittestSummary.MatchString(line))
 }
 
-// emptyPrints empties the lines of a run of tests, except for what tests do not print: what go test says of packages that do not
-// compile, the failures of pytest without what it captured, and if node runs the tests, what it says of a file that it cannot read.
+// emptyPrints empties the lines of a run of tests, but for those that no test prints: go test's messages about packages that do not
+// compile, pytest's failures without the captured output, and, if node runs the tests, its report of a file that it cannot parse.
 func emptyPrints(run []string, node bool) {
 	compiles, section, captured, crash := false, "", false, 0
 	verbose := len(run) > 0 && strings.HasPrefix(run[0], "=== RUN ")

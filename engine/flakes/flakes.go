@@ -48,9 +48,9 @@ type Stats struct {
 	order []evidence.Version
 }
 
-// open is what is known of a version that has not passed.
+// open is a version that has not passed since its last failure, or since that was taken back.
 type open struct {
-	// failed is set if a failure counts, lostUS is the time that such took.
+	// failed is set if a failure counts. lostUS is the time that such failures took, in microseconds.
 	failed bool
 	lostUS int64
 	// takenBack is the number of the last attempt whose failure does not count.
@@ -101,7 +101,8 @@ func (s *Stats) Apply(f *eventsv1.StepFinished) *Target {
 
 // TakeBack folds a record of landfall.changes by which failures do not count any more since they had a cause outside of the trees: a
 // ChangeRetried (M23a), and a refusal that has the mainline run once more (M23c). A pass after them is no flake. What a change was
-// rejected for, and passes when it is submitted again, is one.
+// rejected for, and passes when it is submitted again, is one. The record stands in another topic than the steps: a failure after the
+// retry that is read before it does not count either.
 func (s *Stats) TakeBack(m proto.Message) {
 	var failed []*eventsv1.Proof
 	switch f := m.(type) {

@@ -38,8 +38,8 @@ func TestTheThreatModelHasEveryDoor(t *testing.T) {
 	}
 }
 
-// TestWhatIsPresentedIsComparedOnceInConstantTime whatever is wrong with it: an unknown id takes as long as a wrong secret, of which no
-// part is compared by itself.
+// TestWhatIsPresentedIsComparedOnceInConstantTime: an unknown id takes as long as a wrong secret, and no part of a secret is compared by
+// itself.
 func TestWhatIsPresentedIsComparedOnceInConstantTime(t *testing.T) {
 	if reflect.ValueOf(compare).Pointer() != reflect.ValueOf(subtle.ConstantTimeCompare).Pointer() {
 		t.Error("secrets are compared by something else than crypto/subtle")

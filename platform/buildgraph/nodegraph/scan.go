@@ -224,7 +224,7 @@ func (s *scanner) literal(i int) (spec string, end int, ok bool) {
 	return "", 0, false
 }
 
-// tail returns /package.json if that is all behind the last computed part of a path, of which one begins at i.
+// tail returns "/package.json" if the path that has a computed part at i ends with that after its last computed part, else "".
 func (s *scanner) tail(i int) string {
 	depth, last := 0, i
 	for k := i; k < len(s.text) && k-i <= maxPathBytes && s.left >= 0; k++ {

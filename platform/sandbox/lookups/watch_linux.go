@@ -23,7 +23,7 @@ type Watch struct {
 	root                         string
 	absent, empty, hollow, shown map[string]bool // as in Missing
 	partial                      map[string]bool // folders that lack some of their entries
-	tools                        map[string]bool // Missing.Tools
+	forTools                     map[string]bool // Missing.Tools
 	believes                     bool            // Missing.Believe
 
 	mu        sync.Mutex
@@ -50,7 +50,7 @@ func (s *pathSet) add(path string) {
 // New returns a watch of a folder, whose path is absolute and without links.
 func New(root string, missing Missing) *Watch {
 	w := &Watch{root: filepath.Clean(root), absent: map[string]bool{}, empty: map[string]bool{}, hollow: map[string]bool{}, shown: map[string]bool{}, partial: map[string]bool{},
-		tools: missing.Tools, believes: missing.Believe, found: map[string]Lookup{}}
+		forTools: missing.Tools, believes: missing.Believe, found: map[string]Lookup{}}
 	for _, name := range missing.Absent {
 		w.absent[name] = true
 		w.partial[path.Dir(name)] = true
@@ -258,7 +258,7 @@ func (w *Watch) record(descriptor int, n *notification, q query) {
 	}
 	at, inside, there := w.resolve(q.name, q.follow)
 	lacks := "" // the file or folder of Missing for which at is of interest
-	_, forTools := w.tools[at]
+	_, forTools := w.forTools[at]
 	switch {
 	case !inside:
 	case q.listed && (w.partial[at] || w.absent[at]):
@@ -302,7 +302,7 @@ func (w *Watch) record(descriptor int, n *notification, q query) {
 	w.found[at] = Lookup{Path: at, Listed: q.listed, Read: forTools, Program: program}
 }
 
-// interpreters are programs that read the manifests of the folders above what they run, or have code do so that they load.
+// interpreters are programs that read the manifests above the code that they run, or run code that does.
 var interpreters = regexp.MustCompile(`^(node|bun|deno|corepack|python[0-9.]*|ruby|rustc|rustdoc|clippy-driver)$`)
 
 // mayRead reports whether a process may read one of the files for tools.
@@ -310,19 +310,19 @@ func (w *Watch) mayRead(process int, file string) bool {
 	if w.believes && (w.byTool(process) || w.describes(process)) {
 		return true
 	}
-	if !w.tools[file] {
+	if !w.forTools[file] {
 		return false
 	}
 	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", process))
-	if name := path.Base(program); err != nil || interpreters.MatchString(name) || tools[name] {
+	if name := path.Base(program); err == nil && (interpreters.MatchString(name) || tools[name]) {
 		return true
 	}
 	// Tests of macros read the manifests of their package and of its workspace.
 	return w.believes && strings.HasPrefix(path.Base(file), "Cargo.")
 }
 
-// describes reports whether a process is cargo that describes packages, whoever started it: libraries for tests and build scripts ask it
-// where the workspace is, and it lists what all members have.
+// describes reports whether a process is cargo metadata or cargo locate-project. Libraries for tests and build scripts start them to
+// find the workspace, and they list all of its members.
 func (w *Watch) describes(process int) bool {
 	if w.programOf(process) != "cargo" {
 		return false
@@ -330,15 +330,15 @@ func (w *Watch) describes(process int) bool {
 	return slices.ContainsFunc(wordsOf(process), func(word string) bool { return word == "metadata" || word == "locate-project" })
 }
 
-// compiles reports whether a process is go that compiles packages which it is given by name, whoever started it: tests build the program
-// that they are about. A package that is not there fails.
+// compiles reports whether a process is go build, go install or go run of packages that it names. Tests start them to build the program
+// under test, and they fail where a package is absent.
 func (w *Watch) compiles(process int) bool {
 	words := wordsOf(process)
 	return w.programOf(process) == "go" && len(words) > 1 && slices.Contains([]string{"build", "install", "run"}, words[1]) &&
 		!slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, "...") })
 }
 
-// resolves reports whether a process is esbuild that lists a folder which it runs in, or one above: it looks for settings there.
+// resolves reports whether a process is esbuild, and a folder is its working directory or one above, in which it looks for settings.
 func (w *Watch) resolves(process int, folder string) bool {
 	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", process))
 	if err != nil || path.Base(program) != "esbuild" || !strings.Contains(program, "/node_modules/") {

@@ -102,14 +102,7 @@ func TestWhatAStepLooksForInVain(t *testing.T) {
 			}
 			result := Run(t.Context(), request)
 			mustEnd(t, result, Passed, "")
-			var got []string
-			for _, l := range result.Lookups {
-				if l.Listed {
-					l.Path += "/"
-				}
-				got = append(got, l.Path)
-			}
-			if !reflect.DeepEqual(got, c.want) {
+			if got := pathsOf(result); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("looked for %q, want %q", got, c.want)
 			}
 		})
@@ -146,17 +139,21 @@ func TestSomeToolsMayListWhoeverStartsThem(t *testing.T) {
 		}
 		result := Run(t.Context(), request)
 		mustEnd(t, result, Passed, "")
-		var got []string
-		for _, l := range result.Lookups {
-			if l.Listed {
-				l.Path += "/"
-			}
-			got = append(got, l.Path)
-		}
-		if !reflect.DeepEqual(got, c.want) {
+		if got := pathsOf(result); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: looked for %q, want %q", c.script, got, c.want)
 		}
 	}
+}
+
+// pathsOf returns the paths that a step looked for, with a slash behind those that it listed.
+func pathsOf(result Result) (paths []string) {
+	for _, l := range result.Lookups {
+		if l.Listed {
+			l.Path += "/"
+		}
+		paths = append(paths, l.Path)
+	}
+	return paths
 }
 
 func has(program string) bool {

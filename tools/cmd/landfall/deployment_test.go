@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -34,19 +32,13 @@ type deployment struct {
 // patience bounds every wait: the machine may be busy.
 const patience = 3 * time.Minute
 
-// freeAddress returns an address on which nobody listens, with a port below those that systems hand out themselves: a service that
-// starts meanwhile with a port of the system's choice must not get it.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			return address
-		}
+	address, err := fleet.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free port was found on 127.0.0.1")
-	return ""
+	return address
 }
 
 // deploy starts a deployment, and waits until every service is ready.

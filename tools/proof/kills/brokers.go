@@ -2,9 +2,7 @@ package kills
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -34,7 +32,7 @@ type brokers struct {
 
 // embeddedBroker is the development broker, as a process.
 func embeddedBroker(binary, configFile string) (*brokers, error) {
-	address, err := freeAddress()
+	address, err := fleet.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +52,7 @@ func apacheKafka(ctx context.Context, script, dir string) (*brokers, error) {
 	if _, err := os.Stat(script); err != nil {
 		return nil, fmt.Errorf("the script that runs Apache Kafka is not there (run this in Landfall's checkout, or give --kafka-script): %w", err)
 	}
-	port, err := freePorts(2 * kafkaNodes)
+	port, err := fleet.FreePorts(2 * kafkaNodes)
 	if err != nil {
 		return nil, err
 	}
@@ -96,33 +94,4 @@ func awaitAddress(ctx context.Context, address string) error {
 			return fmt.Errorf("the broker at %s does not come: %w", address, err)
 		}
 	}
-}
-
-// freePorts finds ports in a row on which nobody listens, below those that systems hand out themselves: a node
-// that is killed must find its ports free when it comes back.
-func freePorts(n int) (first int, err error) {
-	for range 100 {
-		first = 20_000 + rand.IntN(10_000)
-		if allFree(first, n) {
-			return first, nil
-		}
-	}
-	return 0, errors.New("no free ports in a row were found on 127.0.0.1")
-}
-
-// freeAddress is one of a port that systems do not hand out themselves.
-func freeAddress() (string, error) {
-	port, err := freePorts(1)
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
-}
-
-func allFree(first, n int) bool {
-	for port := first; port < first+n; port++ {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			return false
-		}
-		l.Close()
-	}
-	return true
 }

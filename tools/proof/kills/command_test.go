@@ -49,23 +49,6 @@ func TestKafkaWithoutItsScriptIsNamed(t *testing.T) {
 	}
 }
 
-func TestFreePortsAreInARowAndFree(t *testing.T) {
-	first, err := freePorts(6)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for port := first; port < first+6; port++ {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-	}
-	if allFree(first, 1) {
-		t.Error("a port that is listened on is free")
-	}
-}
-
 func TestTheConfigurationOfEachInstanceIsValid(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a folder: 'quoted' #1")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -93,7 +93,7 @@ func (r *round) land(ctx context.Context, s *sample.Repository, clone *gitrepo.R
 		return nil, nil, err
 	}
 	for _, instance := range instances {
-		listen, err := freeAddress()
+		listen, err := fleet.FreeAddress()
 		if err != nil {
 			return nil, nil, err
 		}
