@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -287,146 +286,12 @@ func (w *Watch) record(descriptor int, n *notification, q query) {
 	if _, is := w.found[at]; is || ioctl(descriptor, notifyIDValid, unsafe.Pointer(&n.id)) != 0 {
 		return
 	}
-	program := w.programOf(int(n.process))
-	switch {
-	case program == "rm":
-		return // It deletes what it looks for.
-	case q.listed && w.shown[lacks] && (strings.HasPrefix(program, "python") || program == "make"):
-		return
-	case q.listed && w.believes && (w.byTool(int(n.process)) || w.describes(int(n.process)) || w.compiles(int(n.process)) || w.resolves(int(n.process), at)):
-		return
-	case forTools && w.mayRead(int(n.process), at):
+	looks := processOf(int(n.process), w.root)
+	if slices.ContainsFunc(rules, func(r rule) bool { return r.lets(w, looks, at, lacks, q.listed, forTools) }) {
 		return
 	}
 	w.foundSize += len(at)
-	w.found[at] = Lookup{Path: at, Listed: q.listed, Read: forTools, Program: program}
-}
-
-// interpreters are programs that read the manifests above the code that they run, or run code that does.
-var interpreters = regexp.MustCompile(`^(node|bun|deno|corepack|python[0-9.]*|ruby|rustc|rustdoc|clippy-driver)$`)
-
-// mayRead reports whether a process may read one of the files for tools.
-func (w *Watch) mayRead(process int, file string) bool {
-	if w.believes && (w.byTool(process) || w.describes(process)) {
-		return true
-	}
-	if !w.forTools[file] {
-		return false
-	}
-	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", process))
-	if name := path.Base(program); err == nil && (interpreters.MatchString(name) || tools[name]) {
-		return true
-	}
-	// Tests of macros read the manifests of their package and of its workspace.
-	return w.believes && strings.HasPrefix(path.Base(file), "Cargo.")
-}
-
-// describes reports whether a process is cargo metadata or cargo locate-project. Libraries for tests and build scripts start them to
-// find the workspace, and they list all of its members.
-func (w *Watch) describes(process int) bool {
-	if w.programOf(process) != "cargo" {
-		return false
-	}
-	return slices.ContainsFunc(wordsOf(process), func(word string) bool { return word == "metadata" || word == "locate-project" })
-}
-
-// compiles reports whether a process is go build, go install or go run of packages that it names. Tests start them to build the program
-// under test, and they fail where a package is absent.
-func (w *Watch) compiles(process int) bool {
-	words := wordsOf(process)
-	return w.programOf(process) == "go" && len(words) > 1 && slices.Contains([]string{"build", "install", "run"}, words[1]) &&
-		!slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, "...") })
-}
-
-// resolves reports whether a process is esbuild, and a folder is its working directory or one above, in which it looks for settings.
-func (w *Watch) resolves(process int, folder string) bool {
-	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", process))
-	if err != nil || path.Base(program) != "esbuild" || !strings.Contains(program, "/node_modules/") {
-		return false
-	}
-	within, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", process))
-	return err == nil && strings.HasPrefix(within+"/", filepath.Join(w.root, folder)+"/")
-}
-
-// wordsOf returns the command line of a process, nil if it is not known.
-func wordsOf(process int) []string {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process))
-	if err != nil {
-		return nil
-	}
-	return strings.Split(string(line), "\x00")
-}
-
-// releasesOfYarn is the folder in which a repository keeps the yarn that it is used with.
-const releasesOfYarn = ".yarn/releases/"
-
-// tools are programs that list the folders of packages, and of members of a workspace, and depend on a part of what they find. The
-// adapters know on which.
-var tools = map[string]bool{
-	"go": true, "cargo": true, "uv": true,
-	"npm": true, "npm-cli.js": true, "npx": true, "npx-cli.js": true, "pnpm": true, "pnpm.cjs": true, "pnpm.mjs": true, "yarn": true, "yarn.js": true,
-}
-
-// shells are programs that run the command that follows commandOption.
-var shells = map[string]bool{"sh": true, "bash": true, "dash": true}
-
-var commandOption = regexp.MustCompile(`^-[a-z]*c$`)
-
-// byTool reports whether a process is a tool, and whatever started it is a tool or a shell with a command of its own. A program or a
-// script of the folder is neither.
-func (w *Watch) byTool(process int) bool {
-	own := os.Getpid()
-	for depth := 0; process > 1 && process != own; depth++ {
-		if name := w.programOf(process); !tools[name] {
-			words := wordsOf(process)
-			if depth == 0 || !shells[name] || len(words) < 2 || !commandOption.MatchString(words[1]) {
-				return false
-			}
-		}
-		var err error
-		if process, err = parent(process); err != nil {
-			return false
-		}
-	}
-	return true
-}
-
-// programOf returns the name of the program of a process, or of the script that Node runs; "" if the folder holds it, or it is not
-// known.
-func (w *Watch) programOf(process int) string {
-	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", process))
-	if err == nil && path.Base(program) == "node" {
-		var line []byte
-		line, err = os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process))
-		words := strings.Split(string(line), "\x00")
-		program = words[0]
-		if path.Base(program) == "node" && len(words) > 1 {
-			if program = words[1]; strings.HasPrefix(program, w.root+"/"+releasesOfYarn) {
-				return "yarn"
-			}
-			if !path.IsAbs(program) {
-				return "" // A script of where it runs.
-			}
-		}
-		program, _, _ = strings.Cut(program, " ") // npm sets the title of its process: "npm run test".
-	}
-	if err != nil || strings.HasPrefix(program, w.root+"/") {
-		return ""
-	}
-	return path.Base(program)
-}
-
-// parent returns the id of the process that started another.
-func parent(process int) (int, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
-	if err != nil {
-		return 0, err
-	}
-	// The name before the state may hold anything.
-	var state string
-	var above int
-	_, err = fmt.Sscan(string(status[bytes.LastIndexByte(status, ')')+1:]), &state, &above)
-	return above, err
+	w.found[at] = Lookup{Path: at, Listed: q.listed, Read: forTools, Program: looks.name}
 }
 
 // lacking returns the absent or hollow folder that a path lies below, or the path itself if that is absent; "" if it is neither.

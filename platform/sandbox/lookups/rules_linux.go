@@ -1,0 +1,201 @@
+//go:build amd64 || arm64
+
+package lookups
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// rule says what a program may do that is no lookup: it does so on its way, whatever it is used for.
+type rule struct {
+	program *regexp.Regexp            // of its name, see process
+	file    *regexp.Regexp            // of its executable's path, instead of program
+	command func(words []string) bool // of its command line; nil for any
+	byTools bool                      // only if no code of the folder has started it
+	adapter bool                      // only for targets of adapters: Missing.Believe
+
+	all   bool // whatever it looks for
+	lists func(w *Watch, p process, folder, lacks string) bool
+	reads func(w *Watch, file string) bool // files of Missing.Tools
+}
+
+// rules are the programs that are not believed to depend on all that they look for. A program needs one rule that lets it.
+var rules = []rule{
+	// rm deletes what it looks for.
+	{program: named("rm"), all: true},
+	// Python looks for modules, pytest goes through the folders below tests, and make reads the folder that it runs in.
+	{program: named(`python.*|make`), lists: shown},
+	// Tools of package systems list the folders of packages and members, and read all manifests. The adapters know on which of them
+	// their targets depend.
+	{program: named(packageTools), byTools: true, adapter: true, lists: everywhere, reads: every},
+	// Libraries for tests and build scripts ask cargo where the workspace is.
+	{program: named("cargo"), command: describes, adapter: true, lists: everywhere, reads: every},
+	// Tests build the program under test. They fail where a package is absent.
+	{program: named("go"), command: builds, adapter: true, lists: everywhere},
+	// esbuild looks for settings in its working directory and above. vite, vitest and tsup start it.
+	{file: regexp.MustCompile(`/node_modules/(.*/)?esbuild$`), adapter: true, lists: above},
+	// Interpreters read the manifests above the code that they run, or run code that does.
+	{file: regexp.MustCompile(`(^|/)(node|bun|deno|corepack|python[0-9.]*|ruby|rustc|rustdoc|clippy-driver|` + packageTools + `)$`), reads: own},
+	// Tests of macros read the manifests of their package and of its workspace.
+	{file: regexp.MustCompile(""), adapter: true, reads: ownOfCargo},
+}
+
+// packageTools are the programs, and the scripts of Node, that the tools of package systems consist of.
+const packageTools = `go|cargo|uv|npm|npm-cli\.js|npx|npx-cli\.js|pnpm|pnpm\.cjs|pnpm\.mjs|yarn|yarn\.js`
+
+func named(expression string) *regexp.Regexp { return regexp.MustCompile("^(" + expression + ")$") }
+
+func everywhere(*Watch, process, string, string) bool { return true }
+
+func shown(w *Watch, _ process, _, lacks string) bool { return w.shown[lacks] }
+
+func above(w *Watch, p process, folder, _ string) bool {
+	within := p.workingDirectory()
+	return within != "" && strings.HasPrefix(within+"/", filepath.Join(w.root, folder)+"/")
+}
+
+func every(*Watch, string) bool { return true }
+
+func own(w *Watch, file string) bool { return w.forTools[file] }
+
+func ownOfCargo(w *Watch, file string) bool {
+	return w.forTools[file] && strings.HasPrefix(path.Base(file), "Cargo.")
+}
+
+// describes reports whether a command line of cargo asks for the workspace and its members.
+func describes(words []string) bool {
+	return slices.Contains(words, "metadata") || slices.Contains(words, "locate-project")
+}
+
+// builds reports whether a command line of go builds packages that it names.
+func builds(words []string) bool {
+	return len(words) > 1 && slices.Contains([]string{"build", "install", "run"}, words[1]) &&
+		!slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, "...") })
+}
+
+// lets reports whether a process may list a folder, read one of the files for tools, or else look for a path. lacks is the file or
+// folder of Missing for which the path is of interest.
+func (r rule) lets(w *Watch, p process, at, lacks string, listed, forTools bool) bool {
+	switch {
+	case r.adapter && !w.believes,
+		r.file == nil && !r.program.MatchString(p.name),
+		r.file != nil && (p.file == "" || !r.file.MatchString(p.file)),
+		r.command != nil && !r.command(p.words()):
+		return false
+	case r.all:
+	case listed && r.lists != nil:
+		if !r.lists(w, p, at, lacks) {
+			return false
+		}
+	case forTools && r.reads != nil:
+		if !r.reads(w, at) {
+			return false
+		}
+	default:
+		return false
+	}
+	return !r.byTools || p.byTools(w.root)
+}
+
+// process is a process that looks a path up.
+type process struct {
+	id   int
+	file string // the path of its executable; "" if it is not known
+	// name is that of the program, or of the script that Node runs; "" if the folder of the watch holds it, or it is not known.
+	name string
+}
+
+// releasesOfYarn is the folder in which a repository keeps the yarn that it is used with.
+const releasesOfYarn = ".yarn/releases/"
+
+// processOf returns a process by its id.
+func processOf(id int, root string) process {
+	p := process{id: id}
+	var err error
+	if p.file, err = os.Readlink(fmt.Sprintf("/proc/%d/exe", id)); err != nil {
+		return process{id: id}
+	}
+	program := p.file
+	if path.Base(program) == "node" {
+		words := p.words()
+		if words == nil {
+			return p
+		}
+		program = words[0]
+		if path.Base(program) == "node" && len(words) > 1 {
+			if program = words[1]; strings.HasPrefix(program, root+"/"+releasesOfYarn) {
+				p.name = "yarn"
+				return p
+			}
+			if !path.IsAbs(program) {
+				return p // A script of where it runs.
+			}
+		}
+		program, _, _ = strings.Cut(program, " ") // npm sets the title of its process: "npm run test".
+	}
+	if !strings.HasPrefix(program, root+"/") {
+		p.name = path.Base(program)
+	}
+	return p
+}
+
+// words returns the command line of a process, nil if it is not known.
+func (p process) words() []string {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.id))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(string(line), "\x00")
+}
+
+// workingDirectory returns the folder in which a process runs, "" if it is not known.
+func (p process) workingDirectory() string {
+	folder, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", p.id))
+	return folder
+}
+
+var (
+	ofPackages    = named(packageTools)
+	shells        = named("sh|bash|dash")
+	commandOption = regexp.MustCompile(`^-[a-z]*c$`) // the command of a shell follows
+)
+
+// byTools reports whether whatever started a process is a tool of a package system, or a shell with a command of its own. A program or
+// a script of the folder is neither.
+func (p process) byTools(root string) bool {
+	own := os.Getpid()
+	for {
+		above, err := parent(p.id)
+		if err != nil {
+			return false
+		}
+		if above <= 1 || above == own {
+			return true
+		}
+		p = processOf(above, root)
+		if words := p.words(); !ofPackages.MatchString(p.name) &&
+			(!shells.MatchString(p.name) || len(words) < 2 || !commandOption.MatchString(words[1])) {
+			return false
+		}
+	}
+}
+
+// parent returns the id of the process that started another.
+func parent(process int) (int, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
+	if err != nil {
+		return 0, err
+	}
+	// The name before the state may hold anything.
+	var state string
+	var above int
+	_, err = fmt.Sscan(string(status[bytes.LastIndexByte(status, ')')+1:]), &state, &above)
+	return above, err
+}
