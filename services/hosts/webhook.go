@@ -59,7 +59,7 @@ func ReadNotice(header http.Header, idHeader, eventHeader string, body []byte) (
 	}
 	switch {
 	case event == "status" || event == "check_run":
-		if !strings.HasPrefix(name, "Landfall (") && len(commit) <= MaxCommit {
+		if !IsOwnStatus(name) && len(commit) <= MaxCommit {
 			n.Event, n.Commit = event, commit
 		}
 	case strings.HasPrefix(event, "pull_request"):

@@ -21,7 +21,7 @@ func (r *Repository) Examine(ctx context.Context, path string) (out hosts.Examin
 	}
 	login, err := r.ownLogin(ctx)
 	switch {
-	case isStatus(err, http.StatusUnauthorized), isStatus(err, http.StatusForbidden):
+	case hosts.IsStatus(err, http.StatusUnauthorized), hosts.IsStatus(err, http.StatusForbidden):
 		add("host_token_refused", fmt.Sprintf("%s does not take the token: %v", r.URL, err), "Make one with the scopes write:repository, write:issue and read:user (Settings, Applications).")
 		return out
 	case err != nil:
@@ -74,7 +74,7 @@ func (r *Repository) examineBranch(ctx context.Context, login string, add func(c
 	}
 	err := r.call(ctx, http.MethodGet, r.repo("/branches/%s", url.PathEscape(r.Branch)), nil, &b)
 	switch {
-	case isStatus(err, http.StatusNotFound):
+	case hosts.IsStatus(err, http.StatusNotFound):
 		add("branch_missing", fmt.Sprintf("%s has no branch %s", r.Repository, r.Branch), "Push it, or correct the queue's branch.")
 		return
 	case err != nil:
@@ -102,7 +102,7 @@ func (r *Repository) examineBranch(ctx context.Context, login string, add func(c
 	}
 	others := slices.DeleteFunc(append(p.Usernames, p.Teams...), func(name string) bool { return strings.EqualFold(name, login) })
 	if len(others) > 0 {
-		add("host_branch_open", fmt.Sprintf("%s can push to %s past the queue", clip(strings.Join(others, ", "), 200), r.Branch), "Take them off the list of those who may push.")
+		add("host_branch_open", fmt.Sprintf("%s can push to %s past the queue", hosts.Clip(strings.Join(others, ", "), 200), r.Branch), "Take them off the list of those who may push.")
 	}
 }
 
@@ -120,7 +120,7 @@ func (r *Repository) examineHooks(ctx context.Context, path string, out *hosts.E
 	var found *hook
 	if err := pages(ctx, r, r.repo("/hooks"), func(list []hook) bool {
 		for _, h := range list {
-			if strings.HasSuffix(strings.TrimSuffix(h.Config.URL, "/"), path) && (found == nil || h.Active) {
+			if hosts.LeadsTo(h.Config.URL, path) && (found == nil || h.Active) {
 				found = &h
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,12 +19,8 @@ import (
 
 // Bounds of what is asked for.
 const (
-	timeout   = 20 * time.Second
-	maxAnswer = 16 << 20
-	pageSize  = 50
-	maxPages  = 400
-	// secretFor is how long the token is used that was read.
-	secretFor = time.Minute
+	pageSize = 50
+	maxPages = 400
 	// protectionFor is how long it is believed what the branch asks for.
 	protectionFor = 30 * time.Second
 )
@@ -48,8 +43,6 @@ type Repository struct {
 	client *http.Client
 
 	mu         sync.Mutex
-	token      string
-	tokenRead  time.Time
 	login      string
 	protection branch
 	protected  time.Time
@@ -58,46 +51,12 @@ type Repository struct {
 // New returns a repository.
 func New(o Options) *Repository {
 	o.URL = strings.TrimSuffix(o.URL, "/")
-	return &Repository{Options: o, client: &http.Client{
-		Timeout: timeout,
-		// A redirect would take the token elsewhere.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
-}
-
-// Failure is an answer of the server that is none of success.
-type Failure struct {
-	Status  int
-	Message string
-}
-
-func (f *Failure) Error() string { return fmt.Sprintf("Gitea answers %d: %s", f.Status, f.Message) }
-
-func isStatus(err error, status int) bool {
-	var f *Failure
-	return errors.As(err, &f) && f.Status == status
-}
-
-func (r *Repository) currentToken(ctx context.Context) (string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.token != "" && time.Since(r.tokenRead) < secretFor {
-		return r.token, nil
-	}
-	token, err := r.Token(ctx)
-	if err != nil {
-		return "", fmt.Errorf("the host's token cannot be read: %w", err)
-	}
-	r.token, r.tokenRead = strings.TrimSpace(string(token)), time.Now()
-	return r.token, nil
+	token := &hosts.Secret{Read: o.Token}
+	return &Repository{Options: o, client: hosts.NewClient(func(ctx context.Context) (string, error) { return token.Header(ctx, "token") })}
 }
 
 // call asks the server for something below /api/v1, and decodes the answer into out unless that is nil.
 func (r *Repository) call(ctx context.Context, method, path string, in, out any) error {
-	token, err := r.currentToken(ctx)
-	if err != nil {
-		return err
-	}
 	var body io.Reader
 	if in != nil {
 		content, err := json.Marshal(in)
@@ -110,14 +69,13 @@ func (r *Repository) call(ctx context.Context, method, path string, in, out any)
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Authorization", "token "+token)
 	request.Header.Set("Content-Type", "application/json")
 	answer, err := r.client.Do(request)
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
-	content, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	content, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return err
 	}
@@ -126,7 +84,7 @@ func (r *Repository) call(ctx context.Context, method, path string, in, out any)
 			Message string `json:"message"`
 		}
 		_ = json.Unmarshal(content, &f)
-		return &Failure{answer.StatusCode, clip(f.Message, 300)}
+		return &hosts.Failure{Host: "Gitea", Status: answer.StatusCode, Message: hosts.Clip(f.Message, 300)}
 	}
 	if out == nil {
 		return nil
@@ -137,12 +95,6 @@ func (r *Repository) call(ctx context.Context, method, path string, in, out any)
 // repo returns a path below that of the repository.
 func (r *Repository) repo(format string, args ...any) string {
 	return "/repos/" + r.Repository + fmt.Sprintf(format, args...)
-}
-
-// clip returns the beginning of a text of others, as one line.
-func clip(text string, most int) string {
-	text = strings.Join(strings.Fields(text), " ")
-	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
 type user struct {
@@ -221,13 +173,13 @@ func (r *Repository) List(ctx context.Context, sinceUS int64) (all []hosts.Liste
 func (r *Repository) Look(ctx context.Context, number, after int64, commit string) (out hosts.Pull, err error) {
 	var p pull
 	if err := r.call(ctx, http.MethodGet, r.repo("/pulls/%d", number), nil, &p); err != nil {
-		if isStatus(err, http.StatusNotFound) {
+		if hosts.IsStatus(err, http.StatusNotFound) {
 			err = hosts.ErrGone
 		}
 		return out, err
 	}
 	out = hosts.Pull{
-		Number: p.Number, UpdatedUS: p.Update.UnixMicro(), Title: clip(p.Title, 500), URL: p.Page, Author: p.User.hosts(), Head: p.Head.SHA, Ref: fmt.Sprintf("refs/pull/%d/head", p.Number),
+		Number: p.Number, UpdatedUS: p.Update.UnixMicro(), Title: hosts.Clip(p.Title, 500), URL: p.Page, Author: p.User.hosts(), Head: p.Head.SHA, Ref: fmt.Sprintf("refs/pull/%d/head", p.Number),
 		Fits: p.Base.Ref == r.Branch, Open: p.State == "open", Merged: p.Merged, Labelled: r.labelled(p.Labels), Last: after,
 	}
 	if err := r.readTimeline(ctx, &out, after); err != nil {
@@ -270,7 +222,6 @@ func (r *Repository) readTimeline(ctx context.Context, out *hosts.Pull, after in
 	if err != nil {
 		return err
 	}
-	permissions := map[string]hosts.Permission{}
 	var events []hosts.Event
 	if err := pages(ctx, r, r.repo("/issues/%d/timeline", out.Number), func(list []entry) bool {
 		for _, e := range list {
@@ -298,14 +249,8 @@ func (r *Repository) readTimeline(ctx context.Context, out *hosts.Pull, after in
 		return err
 	}
 	slices.SortFunc(events, func(a, b hosts.Event) int { return int(a.ID - b.ID) })
-	for i := range events {
-		login := events[i].By.Login
-		if _, known := permissions[login]; !known {
-			if permissions[login], err = r.permission(ctx, login); err != nil {
-				return err
-			}
-		}
-		events[i].Permission = permissions[login]
+	if err := hosts.SetPermissions(events, func(u hosts.User) (hosts.Permission, error) { return r.permission(ctx, u.Login) }); err != nil {
+		return err
 	}
 	out.Events = events
 	return nil
@@ -334,7 +279,7 @@ func (r *Repository) permission(ctx context.Context, login string) (hosts.Permis
 		Permission string `json:"permission"`
 	}
 	err := r.call(ctx, http.MethodGet, r.repo("/collaborators/%s/permission", url.PathEscape(login)), nil, &p)
-	if isStatus(err, http.StatusNotFound) {
+	if hosts.IsStatus(err, http.StatusNotFound) {
 		return hosts.NoPermission, nil // the account is gone
 	}
 	switch p.Permission {
@@ -399,7 +344,7 @@ func (r *Repository) protectionOf(ctx context.Context) (branch, error) {
 // missing returns what keeps a pull request from being ready: that it is a draft, and what the branch's protection asks for.
 func (r *Repository) missing(ctx context.Context, p pull, statuses []status) (missing []string, err error) {
 	if p.Draft {
-		missing = append(missing, "it is a draft")
+		missing = append(missing, hosts.MissingReadiness)
 	}
 	b, err := r.protectionOf(ctx)
 	if err != nil {
@@ -411,38 +356,22 @@ func (r *Repository) missing(ctx context.Context, p pull, statuses []status) (mi
 			return nil, err
 		}
 		if got < b.Approvals {
-			missing = append(missing, fmt.Sprintf("%d of %d approvals", b.Approvals-got, b.Approvals))
+			missing = append(missing, hosts.MissingApprovals(b.Approvals-got, b.Approvals))
 		}
 		if asked != "" {
-			missing = append(missing, "changes that "+clip(asked, 100)+" asks for")
+			missing = append(missing, "changes that "+hosts.Clip(asked, 100)+" asks for")
 		}
 	}
 	if b.Checked {
+		checks := make([]hosts.Check, 0, len(statuses))
+		for _, s := range statuses {
+			checks = append(checks, hosts.Check{Name: s.Context, State: s.Status, Passed: s.Status == "success"})
+		}
 		for _, pattern := range b.Checks {
-			missing = append(missing, lacking(pattern, statuses)...)
+			missing = append(missing, hosts.MissingChecks(pattern, checks)...)
 		}
 	}
 	return missing, nil
-}
-
-// lacking says which statuses keep a required check from being met. Nothing is asked of the queue's own status, which others may require.
-func lacking(pattern string, statuses []status) (lacks []string) {
-	if strings.HasPrefix(pattern, "Landfall (") {
-		return nil
-	}
-	found := false
-	for _, s := range statuses {
-		if strings.HasPrefix(s.Context, "Landfall (") || !fits(pattern, s.Context) {
-			continue
-		}
-		if found = true; s.Status != "success" {
-			lacks = append(lacks, fmt.Sprintf("the check %s, which is %s", clip(s.Context, 100), clip(s.Status, 20)))
-		}
-	}
-	if !found {
-		lacks = append(lacks, fmt.Sprintf("the check %s, which has not run", clip(pattern, 100)))
-	}
-	return lacks
 }
 
 // approvals returns how many approvals count, and who asks for changes.
@@ -499,7 +428,7 @@ func (r *Repository) SetComment(ctx context.Context, number, id int64, text stri
 	}
 	if id != 0 {
 		err := r.call(ctx, http.MethodPatch, r.repo("/issues/comments/%d", id), body, nil)
-		if !isStatus(err, http.StatusNotFound) {
+		if !hosts.IsStatus(err, http.StatusNotFound) {
 			return id, err
 		}
 	}

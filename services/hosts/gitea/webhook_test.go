@@ -61,15 +61,6 @@ func TestAForgedWebhookIsRefused(t *testing.T) {
 	}
 }
 
-func TestRequiredChecksAreMissingUntilTheyAreGreen(t *testing.T) {
-	statuses := []status{{Status: "success", Context: "ci/test"}, {Status: "pending", Context: "ci/lint"}, {Status: "failure", Context: "Landfall (main)"}}
-	for pattern, want := range map[string]int{"ci/test": 0, "ci/lint": 1, "ci/*": 1, "build": 1, "Landfall (main)": 0, "Landfall*": 1} {
-		if got := lacking(pattern, statuses); len(got) != want {
-			t.Errorf("%s lacks %q", pattern, got)
-		}
-	}
-}
-
 func FuzzWebhooksAreReadOrRefused(f *testing.F) {
 	f.Add([]byte(`{"number":7,"repository":{"full_name":"acme/shop"}}`), "pull_request", "d")
 	f.Add([]byte(`{"issue":{"number":-9,"pull_request":{}},"repository":{"full_name":"a/b"}}`), "issue_comment", "d")

@@ -7,7 +7,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -23,12 +22,8 @@ import (
 
 // Bounds of what is asked for.
 const (
-	timeout   = 20 * time.Second
-	maxAnswer = 16 << 20
-	pageSize  = 100
-	maxPages  = 200
-	// secretFor is how long a token or a key is used that was read.
-	secretFor = time.Minute
+	pageSize = 100
+	maxPages = 200
 	// renewal is how long before its end a token of an installation is replaced.
 	renewal = 5 * time.Minute
 	// keyFor is how long an App's proof of who it is holds; GitHub allows ten minutes.
@@ -46,8 +41,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	accounts map[string]*account
-	secret   []byte
-	read     time.Time
+	secret   *hosts.Secret
 }
 
 // account is who answers in the repositories of an owner. GitHub's limits are those of an account.
@@ -57,11 +51,9 @@ type account struct {
 	client, app *github.Client
 	budget      budget
 	// pace keeps requests below 900 points a minute: reading is one, writing five.
-	pace *rate.Limiter
+	pace hosts.Pace
 
 	mu sync.Mutex
-	// quiet is until when GitHub wants not to be asked.
-	quiet time.Time
 	// token is the installation's.
 	token        string
 	ends         time.Time
@@ -81,7 +73,10 @@ func (s *Server) account(owner, name string) (*account, error) {
 	if a := s.accounts[key]; a != nil {
 		return a, nil
 	}
-	a := &account{server: s, pace: rate.NewLimiter(10, 300)}
+	if s.secret == nil {
+		s.secret = &hosts.Secret{Read: s.Secret}
+	}
+	a := &account{server: s, pace: hosts.Pace{Host: "GitHub", Limiter: rate.NewLimiter(10, 300)}}
 	var err error
 	if a.client, err = s.newClient(func(ctx context.Context) (string, error) { return a.currentToken(ctx, owner, name) }); err != nil {
 		return nil, err
@@ -102,11 +97,10 @@ func (s *Server) account(owner, name string) (*account, error) {
 func (s *Server) newClient(token func(context.Context) (string, error)) (*github.Client, error) {
 	options := []github.ClientOptionsFunc{
 		github.WithUserAgent("landfall"),
-		github.WithHTTPClient(&http.Client{
-			Timeout: timeout, Transport: transport{token},
-			// A redirect would take the token elsewhere.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}),
+		github.WithHTTPClient(hosts.NewClient(func(ctx context.Context) (string, error) {
+			text, err := token(ctx)
+			return "Bearer " + text, err
+		})),
 	}
 	if !s.isPublic() {
 		options = append(options, github.WithEnterpriseURLs(s.URL, s.URL))
@@ -127,43 +121,9 @@ func (s *Server) graph() string {
 	return strings.TrimSuffix(s.URL, "/") + "/api/graphql"
 }
 
-// transport shows the token, and bounds answers.
-type transport struct {
-	token func(context.Context) (string, error)
-}
-
-func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	token, err := t.token(request.Context())
-	if err != nil {
-		return nil, err
-	}
-	request = request.Clone(request.Context())
-	request.Header.Set("Authorization", "Bearer "+token)
-	answer, err := http.DefaultTransport.RoundTrip(request)
-	if err == nil {
-		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
-	}
-	return answer, err
-}
-
-// currentSecret returns the key or the token of the configuration.
-func (s *Server) currentSecret(ctx context.Context) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.secret != nil && time.Since(s.read) < secretFor {
-		return s.secret, nil
-	}
-	secret, err := s.Secret(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("the host's token cannot be read: %w", err)
-	}
-	s.secret, s.read = secret, time.Now()
-	return secret, nil
-}
-
 // proof returns what proves to GitHub who the App is.
 func (s *Server) proof(ctx context.Context) (string, error) {
-	secret, err := s.currentSecret(ctx)
+	secret, err := s.secret.Current(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -203,7 +163,7 @@ var errKey = errors.New("the token of an App is its private key, a PEM file, and
 // currentToken returns the token of the account, or of the App's installation in a repository.
 func (a *account) currentToken(ctx context.Context, owner, name string) (string, error) {
 	if a.app == nil {
-		secret, err := a.server.currentSecret(ctx)
+		secret, err := a.server.secret.Current(ctx)
 		return strings.TrimSpace(string(secret)), err
 	}
 	a.mu.Lock()
@@ -259,19 +219,6 @@ func (a *account) who(ctx context.Context) (login string, app int64, err error) 
 	return login, app, nil
 }
 
-// Failure is an answer of GitHub that is none of success.
-type Failure struct {
-	Status  int
-	Message string
-}
-
-func (f *Failure) Error() string { return fmt.Sprintf("GitHub answers %d: %s", f.Status, f.Message) }
-
-func isStatus(err error, status int) bool {
-	var f *Failure
-	return errors.As(err, &f) && f.Status == status
-}
-
 // ask asks for something.
 func ask[T any](ctx context.Context, a *account, question func() (T, *github.Response, error)) (T, error) {
 	return call(ctx, a, 1, question)
@@ -286,24 +233,10 @@ func write[T any](ctx context.Context, a *account, w weight, change func() (T, *
 }
 
 func call[T any](ctx context.Context, a *account, points int, f func() (T, *github.Response, error)) (result T, err error) {
-	a.mu.Lock()
-	quiet := a.quiet
-	a.mu.Unlock()
-	if time.Now().Before(quiet) {
-		return result, &hosts.Later{Until: quiet, Why: "GitHub wants not to be asked at present"}
-	}
-	if err := a.pace.WaitN(ctx, points); err != nil {
-		return result, err
-	}
-	result, _, err = f()
-	if err = failure(err); err != nil {
-		var later *hosts.Later
-		if errors.As(err, &later) {
-			a.mu.Lock()
-			a.quiet = later.Until
-			a.mu.Unlock()
-		}
-	}
+	err = a.pace.Ask(ctx, points, func() (err error) {
+		result, _, err = f()
+		return failure(err)
+	})
 	return result, err
 }
 
@@ -327,18 +260,20 @@ func failure(err error) error {
 		if secondary.RetryAfter != nil {
 			after = *secondary.RetryAfter
 		}
-		return &hosts.Later{Until: time.Now().Add(after), Why: "GitHub limits requests: " + clip(secondary.Message, 200)}
+		return &hosts.Later{Until: time.Now().Add(after), Why: "GitHub limits requests: " + hosts.Clip(secondary.Message, 200)}
 	case errors.As(err, &moved):
-		return &Failure{moved.StatusCode, "the repository has another name now"}
+		return answered(moved.StatusCode, "the repository has another name now")
 	case errors.As(err, &answer):
 		if answer.Response.StatusCode == http.StatusTooManyRequests {
 			return &hosts.Later{Until: time.Now().Add(secondaryPause), Why: "GitHub limits requests"}
 		}
-		return &Failure{answer.Response.StatusCode, clip(answer.Message+detail(answer), 300)}
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("GitHub's answer ends early: %w", err)
+		return answered(answer.Response.StatusCode, hosts.Clip(answer.Message+detail(answer), 300))
 	}
 	return err
+}
+
+func answered(status int, message string) error {
+	return &hosts.Failure{Host: "GitHub", Status: status, Message: message}
 }
 
 // detail returns what an error of validation adds to its message.
@@ -348,10 +283,4 @@ func detail(answer *github.ErrorResponse) string {
 		fmt.Fprintf(&b, "; %s %s %s %s", e.Resource, e.Field, e.Code, e.Message)
 	}
 	return b.String()
-}
-
-// clip returns the beginning of a text of others, as one line.
-func clip(text string, most int) string {
-	text = strings.Join(strings.Fields(text), " ")
-	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

@@ -37,7 +37,7 @@ func (r *Repository) Examine(ctx context.Context, path string) hosts.Examined {
 	full := r.Owner + "/" + r.Name
 	login, _, err := r.who(ctx)
 	switch {
-	case isStatus(err, http.StatusUnauthorized), isStatus(err, http.StatusForbidden), isStatus(err, http.StatusNotFound):
+	case hosts.IsStatus(err, http.StatusUnauthorized), hosts.IsStatus(err, http.StatusForbidden), hosts.IsStatus(err, http.StatusNotFound):
 		x.add("host_token_refused", fmt.Sprintf("%s does not take the token: %v", r.server.URL, err), r.keyAdvice())
 		return x.out
 	case errors.Is(err, errKey):
@@ -62,11 +62,11 @@ func (r *Repository) Examine(ctx context.Context, path string) hosts.Examined {
 		x.add("host_pulls_off", full+" is archived", "Unarchive it.")
 	}
 	if !r.Merges {
-		x.add("host_merges_unmarked", fmt.Sprintf("what the queue %s lands is closed in %s with a comment and the label %s, and not shown as merged: the commits that land are not those of the pull request", r.Queue, full, landedLabel),
+		x.add("host_merges_unmarked", fmt.Sprintf("what the queue %s lands is closed in %s with a comment and the label %s, and not shown as merged: the commits that land are not those of the pull request", r.Queue, full, hosts.LandedLabel),
 			"Set the queue's strategy to merge, if GitHub is to show what landed as merged.")
 	}
 	x.examinePermissions(login, repository)
-	if d, err := r.readDemands(ctx); isStatus(err, http.StatusNotFound) {
+	if d, err := r.readDemands(ctx); hosts.IsStatus(err, http.StatusNotFound) {
 		x.add("branch_missing", fmt.Sprintf("%s has no branch %s", full, r.Branch), "Push it, or correct the queue's branch.")
 	} else if err != nil {
 		x.add("check_failed", fmt.Sprintf("the rules of the branch %s cannot be read: %v", r.Branch, err), "")
@@ -75,7 +75,7 @@ func (r *Repository) Examine(ctx context.Context, path string) hosts.Examined {
 	}
 	if _, err := ask(ctx, r.account, func() (*github.Label, *github.Response, error) {
 		return r.client.Issues.GetLabel(ctx, r.Owner, r.Name, r.Label)
-	}); isStatus(err, http.StatusNotFound) {
+	}); hosts.IsStatus(err, http.StatusNotFound) {
 		x.add("host_label_missing", fmt.Sprintf("%s has no label %s", full, r.Label), "Make it under Issues, Labels.")
 	} else if err != nil {
 		x.add("check_failed", fmt.Sprintf("the labels of %s cannot be read: %v", full, err), "")
@@ -186,7 +186,7 @@ func (x *examination) examineBypass(ctx context.Context, id int64) {
 		}
 	}
 	if !pushes {
-		x.add("push_refused", fmt.Sprintf("the ruleset %s lets neither a deploy key nor an account of its own push to %s", clip(ruleset.Name, 100), x.Branch),
+		x.add("push_refused", fmt.Sprintf("the ruleset %s lets neither a deploy key nor an account of its own push to %s", hosts.Clip(ruleset.Name, 100), x.Branch),
 			"Add the key that the queue pushes with to the ruleset's bypass list (Deploy keys).")
 	}
 	if len(others) > 0 {
@@ -195,13 +195,13 @@ func (x *examination) examineBypass(ctx context.Context, id int64) {
 }
 
 func (x *examination) open(who string) {
-	x.add("host_branch_open", fmt.Sprintf("%s can push to %s past the queue", clip(who, 200), x.Branch), "Take them off the list of those who may.")
+	x.add("host_branch_open", fmt.Sprintf("%s can push to %s past the queue", hosts.Clip(who, 200), x.Branch), "Take them off the list of those who may.")
 }
 
 // examineApp looks at the App's webhook.
 func (x *examination) examineApp(ctx context.Context, path string) {
 	hook, err := ask(ctx, x.account, func() (*github.HookConfig, *github.Response, error) { return x.app.Apps.GetHookConfig(ctx) })
-	if err != nil && !isStatus(err, http.StatusNotFound) {
+	if err != nil && !hosts.IsStatus(err, http.StatusNotFound) {
 		x.add("check_failed", fmt.Sprintf("the App's webhook cannot be read: %v", err), "")
 		return
 	}
@@ -210,7 +210,7 @@ func (x *examination) examineApp(ctx context.Context, path string) {
 		x.add("check_failed", fmt.Sprintf("the App's events cannot be read: %v", err), "")
 		return
 	}
-	if !leadsTo(hook.GetURL(), path) {
+	if !hosts.LeadsTo(hook.GetURL(), path) {
 		x.add("host_webhook_missing", "the App has no webhook to "+path, "Set its address on the App's page (General, Webhook).")
 		return
 	}
@@ -241,7 +241,7 @@ func (x *examination) examineHooks(ctx context.Context, path string) {
 		return x.client.Repositories.ListHooks(ctx, x.Owner, x.Name, &page)
 	}, func(list []*github.Hook) bool {
 		for _, h := range list {
-			if leadsTo(h.GetConfig().GetURL(), path) && (found == nil || h.GetActive()) {
+			if hosts.LeadsTo(h.GetConfig().GetURL(), path) && (found == nil || h.GetActive()) {
 				found = h
 			}
 		}
@@ -263,8 +263,6 @@ func (x *examination) examineHooks(ctx context.Context, path string) {
 		return err
 	}
 }
-
-func leadsTo(url, path string) bool { return strings.HasSuffix(strings.TrimSuffix(url, "/"), path) }
 
 func (x *examination) examineWebhook(config *github.HookConfig, events []string) {
 	if config.GetContentType() != "json" {

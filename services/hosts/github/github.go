@@ -115,7 +115,7 @@ func userOf(u *github.User) hosts.User {
 // Look implements hosts.Host.
 func (r *Repository) Look(ctx context.Context, number, after int64, commit string) (out hosts.Pull, err error) {
 	p, err := r.pull(ctx, number)
-	if isStatus(err, http.StatusNotFound) {
+	if hosts.IsStatus(err, http.StatusNotFound) {
 		// GitHub says so too of a repository that the account may not see any more.
 		if _, err = ask(ctx, r.account, func() (*github.Repository, *github.Response, error) {
 			return r.client.Repositories.Get(ctx, r.Owner, r.Name)
@@ -127,7 +127,7 @@ func (r *Repository) Look(ctx context.Context, number, after int64, commit strin
 		return out, err
 	}
 	out = hosts.Pull{
-		Number: number, UpdatedUS: p.GetUpdatedAt().UnixMicro(), Title: clip(p.GetTitle(), 500), URL: p.GetHTMLURL(), Author: userOf(p.User),
+		Number: number, UpdatedUS: p.GetUpdatedAt().UnixMicro(), Title: hosts.Clip(p.GetTitle(), 500), URL: p.GetHTMLURL(), Author: userOf(p.User),
 		Head: p.GetHead().GetSHA(), Ref: fmt.Sprintf("refs/pull/%d/head", number), Fits: p.GetBase().GetRef() == r.Branch,
 		Open: p.GetState() == "open", Merged: p.GetMerged(), Labelled: r.labelled(p.Labels), Last: after,
 	}
@@ -179,7 +179,6 @@ func (r *Repository) readTimeline(ctx context.Context, out *hosts.Pull, after in
 	if err != nil {
 		return err
 	}
-	permissions := map[string]hosts.Permission{}
 	second, place := int64(0), int64(0)
 	var events []hosts.Event
 	if err := pages(ctx, r.account, func(page github.ListOptions) ([]*github.Timeline, *github.Response, error) {
@@ -219,13 +218,8 @@ func (r *Repository) readTimeline(ctx context.Context, out *hosts.Pull, after in
 	}); err != nil {
 		return err
 	}
-	for i, e := range events {
-		if _, known := permissions[e.By.Login]; !known {
-			if permissions[e.By.Login], err = r.permission(ctx, e.By.Login); err != nil {
-				return err
-			}
-		}
-		events[i].Permission = permissions[e.By.Login]
+	if err := hosts.SetPermissions(events, func(u hosts.User) (hosts.Permission, error) { return r.permission(ctx, u.Login) }); err != nil {
+		return err
 	}
 	out.Events = events
 	return nil
@@ -238,7 +232,7 @@ func (r *Repository) permission(ctx context.Context, login string) (hosts.Permis
 	p, err := ask(ctx, r.account, func() (*github.RepositoryPermissionLevel, *github.Response, error) {
 		return r.client.Repositories.GetPermissionLevel(ctx, r.Owner, r.Name, login)
 	})
-	if isStatus(err, http.StatusNotFound) {
+	if hosts.IsStatus(err, http.StatusNotFound) {
 		return hosts.NoPermission, nil
 	}
 	switch p.GetPermission() {

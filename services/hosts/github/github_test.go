@@ -51,7 +51,7 @@ func TestTenThousandOpenPullRequestsAreListedInAHundredRequests(t *testing.T) {
 		}
 		encode(out, list)
 	})
-	r.pace.SetLimit(1000)
+	r.pace.Limiter.SetLimit(1000)
 	all, err := r.List(t.Context(), 0)
 	if err != nil || len(all) != open || requests != 100 {
 		t.Errorf("%d are listed in %d requests: %v", len(all), requests, err)
@@ -191,7 +191,7 @@ func TestAnAppWithoutInstallationHasNotLostItsPullRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Look(t.Context(), 7, 0, ""); err == nil || errors.Is(err, hosts.ErrGone) || isStatus(err, http.StatusNotFound) {
+	if _, err := r.Look(t.Context(), 7, 0, ""); err == nil || errors.Is(err, hosts.ErrGone) || hosts.IsStatus(err, http.StatusNotFound) {
 		t.Errorf("%v", err)
 	}
 }

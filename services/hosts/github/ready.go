@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/google/go-github/v93/github"
@@ -33,7 +32,7 @@ type required struct {
 }
 
 func (d *demands) require(name string, app *int64) {
-	if strings.HasPrefix(name, "Landfall (") {
+	if hosts.IsOwnStatus(name) {
 		return // others may require the queue
 	}
 	c := required{name: name}
@@ -118,7 +117,7 @@ func (r *Repository) branch(ctx context.Context) (*github.Branch, error) {
 // of its head too if it had to ask for all.
 func (r *Repository) missing(ctx context.Context, p *github.PullRequest) (missing []string, checks []check, err error) {
 	if p.GetDraft() {
-		missing = append(missing, "it is a draft")
+		missing = append(missing, hosts.MissingReadiness)
 	}
 	d, err := r.demands(ctx)
 	if err != nil {
@@ -150,11 +149,11 @@ func (c required) lacks(checks []check) (lacks []string) {
 			continue
 		}
 		if found = true; !got.passed {
-			lacks = append(lacks, fmt.Sprintf("the check %s, which is %s", clip(c.name, 100), clip(got.state, 20)))
+			lacks = append(lacks, hosts.MissingCheck(c.name, got.state))
 		}
 	}
 	if !found {
-		lacks = append(lacks, fmt.Sprintf("the check %s, which has not run", clip(c.name, 100)))
+		lacks = append(lacks, hosts.MissingCheck(c.name, ""))
 	}
 	return lacks
 }
@@ -212,7 +211,7 @@ func (r *Repository) reviews(ctx context.Context, number int) (reviews, error) {
 	case err != nil:
 		return reviews{}, err
 	case len(answer.Errors) > 0:
-		return reviews{}, errors.New("GitHub does not say who has reviewed: " + clip(answer.Errors[0].Message, 300))
+		return reviews{}, errors.New("GitHub does not say who has reviewed: " + hosts.Clip(answer.Errors[0].Message, 300))
 	case answer.Data.Repository.Pull == nil:
 		return reviews{}, errors.New("GitHub does not say who has reviewed")
 	}
@@ -231,12 +230,12 @@ func (v reviews) lacks(d demands) (lacks []string) {
 		}
 	}
 	if got < d.approvals {
-		lacks = append(lacks, fmt.Sprintf("%d of %d approvals", d.approvals-got, d.approvals))
+		lacks = append(lacks, hosts.MissingApprovals(int64(d.approvals-got), int64(d.approvals)))
 	}
 	// Where no review is required, GitHub decides nothing, and nobody's wish for changes holds.
 	switch {
 	case v.Decision == "CHANGES_REQUESTED":
-		lacks = append(lacks, "changes that "+clip(asked, 100)+" asks for")
+		lacks = append(lacks, "changes that "+hosts.Clip(asked, 100)+" asks for")
 	case v.Decision == "REVIEW_REQUIRED" && len(lacks) == 0:
 		lacks = append(lacks, "an approval that the branch asks for, such as a code owner's")
 	}

@@ -10,9 +10,6 @@ import (
 	"landfall.build/services/hosts"
 )
 
-// landedLabel is put on what landed in other commits than those of the pull request, which GitHub cannot be told is merged.
-const landedLabel = "landed"
-
 // SetStatus implements hosts.Host.
 func (r *Repository) SetStatus(ctx context.Context, commit string, s hosts.Status) error {
 	r.mu.Lock()
@@ -112,7 +109,7 @@ func (r *Repository) SetComment(ctx context.Context, number, id int64, text stri
 		_, err := write(ctx, r.account, final, func() (*github.IssueComment, *github.Response, error) {
 			return r.client.Issues.UpdateComment(ctx, r.Owner, r.Name, id, body)
 		})
-		if !isStatus(err, http.StatusNotFound) {
+		if !hosts.IsStatus(err, http.StatusNotFound) {
 			return id, err
 		}
 	}
@@ -148,7 +145,7 @@ func (r *Repository) RemoveLabel(ctx context.Context, number int64) error {
 		response, err := r.client.Issues.RemoveLabelForIssue(ctx, r.Owner, r.Name, int(number), r.Label)
 		return struct{}{}, response, err
 	})
-	if isStatus(err, http.StatusNotFound) {
+	if hosts.IsStatus(err, http.StatusNotFound) {
 		return nil // somebody took it off
 	}
 	return err
@@ -168,7 +165,7 @@ func (r *Repository) MarkMerged(ctx context.Context, number int64, commit string
 		return err
 	}
 	if _, err := write(ctx, r.account, final, func() ([]*github.Label, *github.Response, error) {
-		return r.client.Issues.AddLabelsToIssue(ctx, r.Owner, r.Name, int(number), []string{landedLabel})
+		return r.client.Issues.AddLabelsToIssue(ctx, r.Owner, r.Name, int(number), []string{hosts.LandedLabel})
 	}); err != nil {
 		return err
 	}
