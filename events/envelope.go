@@ -27,10 +27,14 @@ const (
 	headerSubject     = "ce_subject"
 	headerTerm        = "ce_term"
 	headerPart        = "ce_part"
-	headerContentType = "content-type"
+	HeaderContentType = "content-type"
 	headerTrace       = "traceparent"
 	// extensionTrace is the CloudEvents extension of that name, by which a publisher may say the same.
 	extensionTrace = "ce_traceparent"
+	// HeaderPublisher and HeaderSignature are the CloudEvents extensions publisher and signature of a land request that its publisher
+	// has signed.
+	HeaderPublisher = "ce_publisher"
+	HeaderSignature = "ce_signature"
 
 	contentProtobuf = "application/protobuf"
 	contentJSON     = "application/json"
@@ -129,7 +133,7 @@ func Encode(e Envelope) (values [][]byte, headers [][]Header, err error) {
 			{HeaderType, []byte(typeName)},
 			{headerSource, []byte("/landfall/" + e.Source + "/" + e.Instance)},
 			{headerTime, []byte(e.Time.UTC().Format(time.RFC3339Nano))},
-			{headerContentType, []byte(content)},
+			{HeaderContentType, []byte(content)},
 		}
 		if e.Subject != "" {
 			h = append(h, Header{headerSubject, []byte(e.Subject)})

@@ -29,7 +29,7 @@ func DecodeLandRequest(key, value []byte, headers []Header) (Envelope, error) {
 	}
 	content := ""
 	for _, h := range headers {
-		if strings.EqualFold(h.Key, headerContentType) {
+		if strings.EqualFold(h.Key, HeaderContentType) {
 			content = mediaType(string(h.Value))
 		}
 	}
@@ -63,7 +63,7 @@ func decodeRequest(content string, value []byte) (*eventsv1.LandRequest, error) 
 	if len(value) >= 5 && value[0] == 0 {
 		// Neither JSON nor a field of Protobuf begins with a zero.
 		return nil, fmt.Errorf("it begins with the framing of Confluent's schema registry (schema %d); publish without the registry's serializer: "+
-			"JSON, or Protobuf with the header %s: %s", binary.BigEndian.Uint32(value[1:5]), headerContentType, contentProtobuf)
+			"JSON, or Protobuf with the header %s: %s", binary.BigEndian.Uint32(value[1:5]), HeaderContentType, contentProtobuf)
 	}
 	m := &eventsv1.LandRequest{}
 	switch content {
@@ -72,7 +72,7 @@ func decodeRequest(content string, value []byte) (*eventsv1.LandRequest, error) 
 	case contentJSON, "":
 		err := protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(value, m)
 		if err != nil && isProtobuf(value) {
-			err = fmt.Errorf("it is Protobuf without its header; publish it with %s: %s", headerContentType, contentProtobuf)
+			err = fmt.Errorf("it is Protobuf without its header; publish it with %s: %s", HeaderContentType, contentProtobuf)
 		}
 		return m, err
 	default:

@@ -18,6 +18,8 @@ const (
 	IssuerOpen = "open"
 	// IssuerLog is of those who can write the log themselves: commands with the account of an operator, programs on Kafka.
 	IssuerLog = "log"
+	// IssuerPublisher is of programs on Kafka that sign their requests, by the keys of the configuration.
+	IssuerPublisher = "publisher"
 )
 
 // Bounds of what is kept of a caller.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"math"
+	"slices"
 
 	eventsv1 "landfall.build/events/v1"
 )
@@ -20,6 +21,12 @@ func SignRequest(log, name string, private ed25519.PrivateKey, r *eventsv1.LandR
 // IsSigned reports whether a land request was signed by the holder of a key.
 func IsSigned(log string, public ed25519.PublicKey, r *eventsv1.LandRequest) bool {
 	return ed25519.Verify(public, signedText(log, r), r.Signature)
+}
+
+// RequestText returns what a publisher signs of a record of landfall.land-requests: its content type as the record has it, "" for none,
+// and its value, so that the value is not read as another type.
+func RequestText(contentType string, value []byte) []byte {
+	return slices.Concat([]byte("landfall land request\n"), []byte(contentType), []byte("\n"), value)
 }
 
 // signedText returns what a signature is of: who asks for what. It names the log and the request, so that it is good for no other one.

@@ -189,6 +189,8 @@ func elementOf(of reflect.Type, i int) any {
 		return map[string]any{"targets": []string{"x"}, "labels": []string{"x"}}
 	case reflect.TypeFor[Pool]():
 		return map[string]any{"workers": 1}
+	case reflect.TypeFor[Publisher]():
+		return map[string]any{"keys": []string{exampleKey}}
 	case reflect.TypeFor[ClaimSet]():
 		return map[string]any{"all": map[string]any{"groups": "x"}}
 	case reflect.TypeFor[AccessRule]():

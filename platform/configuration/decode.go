@@ -124,6 +124,8 @@ func (d decoder) named(node ast.Node, target reflect.Value, at *path) {
 			*element = NewHost()
 		case *Issuer:
 			*element = NewIssuer()
+		case *Publisher:
+			*element = NewPublisher()
 		case *Cache:
 			*element = NewCache(entry.name)
 		}

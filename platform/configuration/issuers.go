@@ -19,9 +19,11 @@ type Access struct {
 	OpenNetwork string `yaml:"open_network" enum:"on,off"`
 	// Logs is the least role that reads what steps print.
 	Logs string `yaml:"logs" enum:"viewer,contributor,lander,operator,admin"`
-	// Requests says what becomes of records in landfall.land-requests that no gateway has signed: they are taken as a lander's, or
-	// refused.
-	Requests string `yaml:"requests" enum:"accept,refuse"`
+	// Requests says what becomes of records that programs write to landfall.land-requests: they are taken, those without a
+	// signature as a lander's; taken if one of Publishers has signed them; or refused.
+	Requests string `yaml:"requests" enum:"accept,signed,refuse"`
+	// Publishers by name: who signs such records.
+	Publishers map[string]Publisher `yaml:"publishers" maximum:"100" keys:"name"`
 	// Rate is how many requests a second a caller may make, and ten times as many at once.
 	Rate int `yaml:"rate" minimum:"1" maximum:"100000"`
 	// Issuers by name: who vouches for people and workloads.

@@ -129,6 +129,8 @@ func (w *schemaWalk) field(node *schemaNode, field reflect.StructField, standard
 		element = reflect.ValueOf(NewHost())
 	case reflect.TypeFor[map[string]Issuer]():
 		element = reflect.ValueOf(NewIssuer())
+	case reflect.TypeFor[map[string]Publisher]():
+		element = reflect.ValueOf(NewPublisher())
 	case reflect.TypeFor[map[string]Cache]():
 		element = reflect.ValueOf(NewCache(""))
 	case reflect.TypeFor[[]Step]():

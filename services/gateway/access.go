@@ -4,16 +4,21 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/admission"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/access"
+	"landfall.build/platform/configuration"
 	"landfall.build/platform/journal"
 	"landfall.build/services/gateway/api"
 )
@@ -85,13 +90,13 @@ func (g *Gateway) appendAccess(ctx context.Context, m proto.Message) error {
 	return g.accessFolded[partition].wait(ctx, offset)
 }
 
-// attribute leaves a land request the actor that a gateway has signed. Of any other one it is known only that somebody could write the
-// topic.
-func (g *Gateway) attribute(ctx context.Context, e journal.Entry, r *eventsv1.LandRequest) error {
+// attribute leaves a land request the actor that a gateway has signed, and gives it the publisher that has. Of any other one it is known
+// only that somebody could write the topic. It returns why a publisher's signature does not count.
+func (g *Gateway) attribute(ctx context.Context, e journal.Entry, r *eventsv1.LandRequest) (*admission.Refusal, error) {
 	if r.Actor != nil && r.SignedBy != "" && len(r.Signature) == ed25519.SignatureSize {
 		signed, err := g.isSigned(ctx, r)
 		if err != nil || signed {
-			return err
+			return nil, err
 		}
 	}
 	r.SignedBy, r.Signature = "", nil
@@ -100,7 +105,40 @@ func (g *Gateway) attribute(ctx context.Context, e journal.Entry, r *eventsv1.La
 		subject += "/" + e.Instance
 	}
 	r.Actor = &eventsv1.Actor{Issuer: access.IssuerLog, Subject: access.Clean(subject, access.MaxSubjectBytes), Name: access.Clean(r.Author, access.MaxNameBytes), Role: access.Lander.String()}
-	return nil
+	name, publisher, refused := signerOf(g.Config.Access.Publishers, e, r.Queue)
+	if name != "" {
+		r.Actor = &eventsv1.Actor{Issuer: access.IssuerPublisher, Subject: name, Name: name, Role: publisher.Role}
+	}
+	return refused, nil
+}
+
+// signerOf returns the publisher that has signed a record, "" if none has, and why a signature does not count. What is signed is the
+// record's value: so its queue has to be in there, and a request id, under which the record counts once however often it is written.
+func signerOf(publishers map[string]configuration.Publisher, e journal.Entry, queue string) (string, configuration.Publisher, *admission.Refusal) {
+	headers := map[string]string{}
+	for _, h := range e.Headers {
+		key := strings.ToLower(h.Key)
+		if _, twice := headers[key]; twice && (key == events.HeaderPublisher || key == events.HeaderSignature || key == events.HeaderContentType) {
+			return "", configuration.Publisher{}, forbidden("The record has the header %s twice.", key)
+		}
+		headers[key] = string(h.Value)
+	}
+	name, text := headers[events.HeaderPublisher], headers[events.HeaderSignature]
+	if name == "" && text == "" {
+		return "", configuration.Publisher{}, nil
+	}
+	publisher, known := publishers[name]
+	signature, _ := base64.StdEncoding.DecodeString(text)
+	said := access.RequestText(headers[events.HeaderContentType], e.Raw)
+	switch of, err := events.DecodeLandRequest(nil, e.Raw, e.Headers); {
+	case !known || !slices.ContainsFunc(publisher.PublicKeys(), func(key ed25519.PublicKey) bool { return ed25519.Verify(key, said, signature) }):
+		return "", publisher, forbidden("The record is not signed by a key of the publisher %q (access.publishers).", access.Clean(name, access.MaxSubjectBytes))
+	case err != nil || of.Queue == "" || of.Message.(*eventsv1.LandRequest).RequestId == "":
+		return "", publisher, forbidden("A signed request names its queue and has a request_id, so that it counts for that queue and once.")
+	case len(publisher.Queues) > 0 && !slices.Contains(publisher.Queues, "*") && !slices.Contains(publisher.Queues, queue):
+		return "", publisher, forbidden("The publisher %q is not one of the queue %q (access.publishers).", name, queue)
+	}
+	return name, publisher, nil
 }
 
 // isSigned reports whether a gateway has signed a request. The gateway's key was in the log before the request was.

@@ -9,6 +9,8 @@ import (
 
 	"landfall.build/engine/admission"
 	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
 	"landfall.build/platform/journal"
 )
 
@@ -33,11 +35,14 @@ type asked struct {
 	again bool
 }
 
-// publisherOf returns whose turn a record takes: that of its source, or of the author where the source is the gateway, which
-// publishes for everybody, or nobody.
-func publisherOf(e journal.Entry, author string) string {
-	if e.Source == "" || e.Source == events.ServiceGateway {
-		return "author " + author
+// publisherOf returns whose turn a record takes: that of the publisher that has signed it, or of its source, or of the author where the
+// source is the gateway, which publishes for everybody, or nobody.
+func publisherOf(e journal.Entry, r *eventsv1.LandRequest) string {
+	switch {
+	case r.Actor.GetIssuer() == access.IssuerPublisher:
+		return "publisher " + r.Actor.Subject
+	case e.Source == "" || e.Source == events.ServiceGateway:
+		return "author " + r.Author
 	}
 	return "source " + e.Source + "/" + e.Instance
 }

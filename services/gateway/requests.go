@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -53,14 +54,12 @@ func (g *Gateway) takeRequests(ctx context.Context, partition int32) error {
 			g.bury(ctx, runner.DeadLetter{Entry: e, Reason: fmt.Sprintf("%s: there is no queue %q", admission.UnknownQueue, land.Queue), Advice: unknownQueueAdvice})
 			continue
 		}
-		if err := g.attribute(ctx, e, land); err != nil {
+		signature, err := g.attribute(ctx, e, land)
+		if err != nil {
 			return err
 		}
 		a := g.requestOf(e, land)
-		a.problem = admission.Complete(land, q.limits())
-		if a.problem == nil && land.Actor.GetIssuer() == access.IssuerLog {
-			a.problem = g.refusalOf(land)
-		}
+		a.problem = cmp.Or(admission.Complete(land, q.limits()), signature, g.refusalOf(land))
 		select {
 		case q.room <- struct{}{}:
 		case <-ctx.Done():
@@ -72,13 +71,22 @@ func (g *Gateway) takeRequests(ctx context.Context, partition int32) error {
 
 // refusalOf returns why a program on Kafka may not ask for what it does, nil if it may. The API has asked already what its callers may.
 func (g *Gateway) refusalOf(land *eventsv1.LandRequest) *admission.Refusal {
+	c, unsigned := g.Config.Access, land.Actor.GetIssuer() == access.IssuerLog
 	switch {
-	case g.Config.Access.Requests == configuration.RequestsRefuse:
-		return &admission.Refusal{Code: admission.Forbidden, Message: "Land requests by Kafka are refused here (access.requests); ask by the gateway's API."}
-	case g.Config.Access.Mode == configuration.AccessRequired && !access.MayHurry(land.Actor, land.Benefit):
-		return &admission.Refusal{Code: admission.Forbidden, Message: "A benefit above 1 needs the role operator; a program on Kafka has the role lander. Ask by the gateway's API."}
+	case !unsigned && land.Actor.GetIssuer() != access.IssuerPublisher:
+		return nil
+	case c.Requests == configuration.RequestsRefuse:
+		return forbidden("Land requests by Kafka are refused here (access.requests); ask by the gateway's API.")
+	case unsigned && c.Requests == configuration.RequestsSigned:
+		return forbidden("Land requests by Kafka need the signature of a publisher here (access.requests), in the headers %s and %s.", events.HeaderPublisher, events.HeaderSignature)
+	case c.Mode == configuration.AccessRequired && !access.MayHurry(land.Actor, land.Benefit):
+		return forbidden("A benefit above 1 needs the role operator; a program on Kafka has the role lander. Ask by the gateway's API.")
 	}
 	return nil
+}
+
+func forbidden(format string, values ...any) *admission.Refusal {
+	return &admission.Refusal{Code: admission.Forbidden, Message: fmt.Sprintf(format, values...)}
 }
 
 func (g *Gateway) requestOf(e journal.Entry, land *eventsv1.LandRequest) *asked {
@@ -92,7 +100,7 @@ func (g *Gateway) requestOf(e journal.Entry, land *eventsv1.LandRequest) *asked 
 	}
 	return &asked{Request: admission.Request{
 		ID: id, Land: land, ReceivedUS: received.UnixMicro(), Place: &eventsv1.RequestPlace{Partition: e.Partition, Offset: e.Offset},
-	}, delivery: g.delivery(id, e.Partition, e.Offset), publisher: publisherOf(e, land.Author), read: time.Now(),
+	}, delivery: g.delivery(id, e.Partition, e.Offset), publisher: publisherOf(e, land), read: time.Now(),
 		trace: telemetry.Traceparent(telemetry.SpanContext(e.Trace))}
 }
 

@@ -16,6 +16,8 @@ func actorText(a *eventsv1.Actor) string {
 	switch {
 	case a.Token != "":
 		parts[0] = "token " + a.Token
+	case a.Issuer == access.IssuerPublisher:
+		parts[0] = "the publisher " + a.Subject
 	case a.Issuer == access.IssuerLog:
 		parts[0] = "a program that writes the log"
 		if a.Subject != "" {

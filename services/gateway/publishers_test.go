@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
+	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal"
+)
+
+// keyOf returns a key that is the same each time, and the text of its public half.
+func keyOf(t *testing.T, seed byte) (ed25519.PrivateKey, string) {
+	t.Helper()
+	of := make([]byte, ed25519.SeedSize)
+	of[0] = seed
+	private := ed25519.NewKeyFromSeed(of)
+	der, err := x509.MarshalPKIXPublicKey(private.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return private, base64.StdEncoding.EncodeToString(der)
+}
+
+// TestASignedRequestIsItsPublishers writes records to Kafka as other programs do, signed and forged.
+func TestASignedRequestIsItsPublishers(t *testing.T) {
+	key, public := keyOf(t, 1)
+	newKey, newPublic := keyOf(t, 2)
+	strangers, _ := keyOf(t, 3)
+	log, repo := newLog(1), newRepository(t)
+	one := startGatewayWith(t, log, repo, "one", func(c *configuration.Configuration) {
+		required(c)
+		c.Access.Requests = configuration.RequestsSigned
+		c.Access.Publishers = map[string]configuration.Publisher{
+			"bot":       {Keys: []string{public, newPublic}, Role: "lander"},
+			"release":   {Keys: []string{public}, Role: "operator", Queues: []string{testQueue}},
+			"elsewhere": {Keys: []string{public}, Role: "lander", Queues: []string{"other"}},
+		}
+	})
+	sign := func(name string, key ed25519.PrivateKey, content, value string) []events.Header {
+		signature := ed25519.Sign(key, []byte("landfall land request\n"+content+"\n"+value))
+		headers := []events.Header{{Key: "ce_publisher", Value: []byte(name)}, {Key: "ce_signature", Value: []byte(base64.StdEncoding.EncodeToString(signature))}}
+		if content != "" {
+			headers = append(headers, events.Header{Key: "content-type", Value: []byte(content)})
+		}
+		return headers
+	}
+	for i, c := range []struct {
+		name    string
+		fields  string // of the request besides its change and entries
+		headers func(value string) []events.Header
+		// asked is the publisher that has asked; "" if the request is refused.
+		asked string
+		role  string
+	}{
+		{"signed", `"queue":"main","request_id":"r%d"`, func(v string) []events.Header { return sign("bot", key, "", v) }, "bot", "lander"},
+		{"signed by the newer key", `"queue":"main","request_id":"r%d"`, func(v string) []events.Header { return sign("bot", newKey, "application/json", v) }, "bot", "lander"},
+		{"with more benefit", `"queue":"main","request_id":"r%d","benefit":5`, func(v string) []events.Header { return sign("release", key, "", v) }, "release", "operator"},
+		{"with another actor", `"queue":"main","request_id":"r%d","actor":{"issuer":"landfall","subject":"root","role":"admin"}`, func(v string) []events.Header { return sign("bot", key, "", v) }, "bot", "lander"},
+		{"with the benefit of another one", `"queue":"main","request_id":"r%d","benefit":5`, func(v string) []events.Header { return sign("bot", key, "", v) }, "", ""},
+		{"unsigned", `"queue":"main","request_id":"r%d"`, func(string) []events.Header { return nil }, "", ""},
+		{"with a publisher alone", `"queue":"main","request_id":"r%d"`, func(v string) []events.Header { return sign("bot", key, "", v)[:1] }, "", ""},
+		{"with a signature alone", `"queue":"main","request_id":"r%d"`, func(v string) []events.Header { return sign("bot", key, "", v)[1:] }, "", ""},
+		{"signed by a stranger", `"queue":"main","request_id":"r%d"`, func(v string) []events.Header { return sign("bot", strangers, "", v) }, "", ""},
+		{"of nobody known", `"queue":"main","request_id":"r%d"`, func(v string) []events.Header { return sign("nobody", key, "", v) }, "", ""},
+		{"of a publisher of another queue", `"queue":"main","request_id":"r%d"`, func(v string) []events.Header { return sign("elsewhere", key, "", v) }, "", ""},
+		{"with a value of its own", `"queue":"main","request_id":"r%d"`, func(v string) []events.Header { return sign("bot", key, "", v+" ") }, "", ""},
+		{"of another type", `"queue":"main","request_id":"r%d"`, func(v string) []events.Header {
+			return append(sign("bot", key, "", v), events.Header{Key: "content-type", Value: []byte("application/json")})
+		}, "", ""},
+		{"with two publishers", `"queue":"main","request_id":"r%d"`, func(v string) []events.Header {
+			return append(sign("bot", key, "", v), events.Header{Key: "CE_Publisher", Value: []byte("release")})
+		}, "", ""},
+		{"without a queue", `"request_id":"r%d"`, func(v string) []events.Header { return sign("bot", key, "", v) }, "", ""},
+		{"without a request id", `"queue":"main"`, func(v string) []events.Header { return sign("bot", key, "", v) }, "", ""},
+	} {
+		change := fmt.Sprintf("c%d", i)
+		fields := c.fields
+		if c.name != "without a request id" {
+			fields = fmt.Sprintf(fields, i)
+		}
+		repo.branch(change)
+		value := fmt.Sprintf(`{%s,"change":%q,"entries":[{"ref":%q}]}`, fields, change, change)
+		if err := log.Write(t.Context(), journal.Record{Topic: events.TopicLandRequests, Partition: 0, Key: []byte(testQueue), Value: []byte(value), Headers: c.headers(value)}); err != nil {
+			t.Fatal(err)
+		}
+		var actor *eventsv1.Actor
+		var code string
+		one.eventually(c.name+" is answered", func() bool {
+			for m := range everything(t, log) {
+				if r, is := m.(*eventsv1.RequestRefused); is && r.Change == change {
+					code = r.Code
+				}
+			}
+			actor = one.admission(change).GetActor()
+			return actor != nil || code != ""
+		})
+		switch want := (&eventsv1.Actor{Issuer: access.IssuerPublisher, Subject: c.asked, Name: c.asked, Role: c.role}); {
+		case c.asked == "" && (actor != nil || code != "forbidden"):
+			t.Errorf("%s: asked for by %v, answered %q; want a refusal", c.name, actor, code)
+		case c.asked != "" && !proto.Equal(actor, want):
+			t.Errorf("%s: asked for by %v, answered %q; want %v", c.name, actor, code, want)
+		}
+	}
+}
