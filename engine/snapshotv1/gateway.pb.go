@@ -2235,7 +2235,9 @@ type GatewayAttempts struct {
 	StartedUs  []int64 `protobuf:"varint,13,rep,packed,name=started_us,json=startedUs,proto3" json:"started_us,omitempty"`
 	FinishedUs []int64 `protobuf:"varint,14,rep,packed,name=finished_us,json=finishedUs,proto3" json:"finished_us,omitempty"`
 	// Texts: the decisive lines of each, joined. Snapshots of older builds lack the list.
-	Decisive      []uint32 `protobuf:"varint,15,rep,packed,name=decisive,proto3" json:"decisive,omitempty"`
+	Decisive []uint32 `protobuf:"varint,15,rep,packed,name=decisive,proto3" json:"decisive,omitempty"`
+	// When the worker was given the run, 0 where that is not known. Snapshots of older builds lack the list.
+	LeasedUs      []int64 `protobuf:"varint,16,rep,packed,name=leased_us,json=leasedUs,proto3" json:"leased_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2371,6 +2373,13 @@ func (x *GatewayAttempts) GetFinishedUs() []int64 {
 func (x *GatewayAttempts) GetDecisive() []uint32 {
 	if x != nil {
 		return x.Decisive
+	}
+	return nil
+}
+
+func (x *GatewayAttempts) GetLeasedUs() []int64 {
+	if x != nil {
+		return x.LeasedUs
 	}
 	return nil
 }
@@ -2568,7 +2577,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\x10GatewayWorthless\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\rR\x05build\x12\x1a\n" +
 	"\bposition\x18\x02 \x03(\x03R\bposition\x12\x1c\n" +
-	"\tworthless\x18\x03 \x03(\bR\tworthless\"\x85\x03\n" +
+	"\tworthless\x18\x03 \x03(\bR\tworthless\"\xa2\x03\n" +
 	"\x0fGatewayAttempts\x12\x16\n" +
 	"\x06target\x18\x01 \x03(\rR\x06target\x12\x12\n" +
 	"\x04hash\x18\x02 \x03(\rR\x04hash\x12\x14\n" +
@@ -2587,7 +2596,8 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"started_us\x18\r \x03(\x03R\tstartedUs\x12\x1f\n" +
 	"\vfinished_us\x18\x0e \x03(\x03R\n" +
 	"finishedUs\x12\x1a\n" +
-	"\bdecisive\x18\x0f \x03(\rR\bdecisiveB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
+	"\bdecisive\x18\x0f \x03(\rR\bdecisive\x12\x1b\n" +
+	"\tleased_us\x18\x10 \x03(\x03R\bleasedUsB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
 
 var (
 	file_snapshots_v1_gateway_proto_rawDescOnce sync.Once

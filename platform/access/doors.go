@@ -56,6 +56,7 @@ func Doors() []Door {
 		{Route, "POST /v1/signout", Everybody, ""},
 		{Route, "GET /v1/whoami", Known, ""},
 		{Route, "GET /v1/services", Somewhere, Read},
+		{Route, "GET /v1/pools/{pool}/timeline", Somewhere, Read},
 		{Route, "GET /v1/queues", Somewhere, Read},
 		{Route, "GET /v1/watch", Somewhere, Read},
 		{Route, "GET /v1/tokens", Somewhere, ManageTokens},

@@ -53,12 +53,12 @@ type printedError struct{ error }
 func (e printedError) Unwrap() error { return e.error }
 
 // Commands are land, queue, status, watch, explain, logs, cancel, retry, pause, resume, priority, hold,
-// release, quarantine, flakes, pools, login, logout and whoami. Their errors go through ExitCode; the root should silence cobra's own usage and errors.
+// release, quarantine, flakes, pools, timeline, login, logout and whoami. Their errors go through ExitCode; the root should silence cobra's own usage and errors.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
 		landCommand(), queueCommand(), statusCommand(), watchCommand(), explainCommand(), logsCommand(),
 		cancelCommand(), retryCommand(), pauseCommand(), resumeCommand(), priorityCommand(), holdCommand(), releaseCommand(),
-		quarantineCommand(), flakesCommand(), poolsCommand(), loginCommand(), logoutCommand(), whoAmICommand(),
+		quarantineCommand(), flakesCommand(), poolsCommand(), timelineCommand(), loginCommand(), logoutCommand(), whoAmICommand(),
 	}
 }
 

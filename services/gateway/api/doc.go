@@ -144,6 +144,7 @@ func (h *handler) routes() []route {
 		{"GET", "/v1/dead-letters", h.serveDeadLetters},
 		{"POST", "/v1/dead-letters/{topic}/{partition}/{offset}/send", h.serveDeadLetterSend},
 		{"GET", "/v1/services", h.serveServices},
+		{"GET", "/v1/pools/{pool}/timeline", h.serveTimeline},
 		{"GET", "/v1/queues", h.serveQueues},
 		{"GET", "/v1/watch", h.serveWatch},
 		{"GET", "/v1/queues/{queue}", h.serveQueue},

@@ -15,6 +15,7 @@ import (
 	"landfall.build/platform/access"
 	"landfall.build/platform/health"
 	"landfall.build/services/gateway/signin"
+	"landfall.build/services/gateway/timeline"
 	"landfall.build/services/gateway/view"
 )
 
@@ -63,7 +64,7 @@ func TestSchemasHaveExactlyTheFieldsThatAreServed(t *testing.T) {
 	schemas := readDocument(t).Components.Schemas
 	served := []any{
 		Failure{}, FailureDetail{}, WhoAmI{}, Permission{}, Token{}, TokenList{}, TokenBody{}, TokenReply{}, RevokeBody{}, AccessExplanation{}, ModelList{}, ModelEntry{}, ModelCard{}, ModelFigure{}, ModelBody{}, access.RuleLine{}, DeadLetterList{}, DeadLetter{}, DeadRecord{}, RecordHeader{}, SentAgain{}, SendBody{}, LandBody{}, LandEntry{}, LandReply{}, SteerBody{}, SteerReply{}, SignInWays{}, signin.Way{}, SignOutBody{}, SignOutReply{}, QueueList{}, ChangeList{}, QuarantineList{}, FlakeList{}, view.Quarantine{}, view.Flake{},
-		view.Overview{}, view.Pace{}, Part{}, view.Graph{}, view.GraphNode{}, view.GraphEdge{}, view.GraphFuture{}, view.Pool{}, view.Trouble{}, view.RedSince{}, view.ServiceTrouble{}, health.Report{}, health.Capacity{}, health.Instance{}, health.Ownership{}, health.Missing{}, view.Dropped{}, view.Fault{}, view.FlakyTarget{}, view.Model{}, view.Pause{}, view.RemotePause{}, view.Summary{}, view.ETA{}, view.Update{}, view.Change{}, view.Explanation{}, view.WaitingStep{}, view.Quota{}, view.RankedStep{}, view.StepShare{}, view.Reason{}, view.Pinned{},
+		timeline.Timeline{}, timeline.PoolQueue{}, timeline.WorkerTimeline{}, timeline.StepRun{}, timeline.IdleTime{}, timeline.IdleSum{}, view.Overview{}, view.Pace{}, Part{}, view.Graph{}, view.GraphNode{}, view.GraphEdge{}, view.GraphFuture{}, view.Pool{}, view.Trouble{}, view.RedSince{}, view.ServiceTrouble{}, health.Report{}, health.Capacity{}, health.Instance{}, health.Ownership{}, health.Missing{}, view.Dropped{}, view.Fault{}, view.FlakyTarget{}, view.Model{}, view.Pause{}, view.RemotePause{}, view.Summary{}, view.ETA{}, view.Update{}, view.Change{}, view.Explanation{}, view.WaitingStep{}, view.Quota{}, view.RankedStep{}, view.StepShare{}, view.Reason{}, view.Pinned{},
 		view.Related{}, view.Hold{}, view.Analysis{}, view.Uncovered{}, view.Ahead{}, view.Build{}, view.Step{}, view.Landing{}, view.Rejection{}, view.Refusal{}, view.Event{},
 		view.Full{}, view.RankedPath{}, view.BuildReasons{}, view.DecisionTaken{}, explanation.Worth{}, explanation.Factor{}, explanation.Term{}, explanation.Proof{},
 		explanation.Prediction{}, explanation.Verdict{}, explanation.Path{},

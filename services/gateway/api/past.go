@@ -74,13 +74,27 @@ func (h *handler) readAllThen(r *http.Request, queues []string, whole bool, f fu
 		}
 		return nil
 	}
-	at, err := time.Parse(time.RFC3339Nano, text)
+	at, err := momentOf("at", text)
 	if err != nil {
-		return fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("at=%s is not a time.", clipText(text, 40)), "Give one such as 2026-01-31T14:05:30Z, with + as %2B.")
+		return err
 	}
 	if at.After(h.Clock()) {
 		return fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%s is not in the past.", clipText(text, 40)), "Leave at out for the present.")
 	}
+	return h.readAllAt(r, queues, at, whole, func(q *view.Queue) { f(q, at) })
+}
+
+// momentOf returns the time that a parameter names.
+func momentOf(name, text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return at, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%s=%s is not a time.", name, clipText(text, 40)), "Give one such as 2026-01-31T14:05:30Z, with + as %2B.")
+	}
+	return at, nil
+}
+
+// readAllAt calls f with the views of several queues, one after the other, as they were at a moment.
+func (h *handler) readAllAt(r *http.Request, queues []string, at time.Time, whole bool, f func(*view.Queue)) error {
 	asker := askerOf(r)
 	caller := asker.Issuer + " " + asker.Subject
 	if asker.Issuer == access.IssuerOpen {
@@ -93,7 +107,7 @@ func (h *handler) readAllThen(r *http.Request, queues []string, whole bool, f fu
 	ctx, stop := context.WithTimeout(r.Context(), pastPatience)
 	defer stop()
 	for _, name := range queues {
-		switch err := h.Backend.ReadAt(ctx, name, at, whole, func(q *view.Queue) { f(q, at) }); {
+		switch err := h.Backend.ReadAt(ctx, name, at, whole, f); {
 		case errors.Is(err, ErrUnknownQueue):
 			return h.unknownQueue(r, name)
 		case errors.Is(err, past.ErrReading):

@@ -377,6 +377,7 @@ func (w *writer) attempts(list []*attempt) *snapshotv1.GatewayAttempts {
 		m.Tail, m.Bytes = append(m.Tail, a.tail), append(m.Bytes, a.bytes)
 		m.Decisive = append(m.Decisive, w.Number(strings.Join(a.decisive, "\n")))
 		m.StartedUs, m.FinishedUs = append(m.StartedUs, a.started.UnixMicro()), append(m.FinishedUs, a.finished.UnixMicro())
+		m.LeasedUs = append(m.LeasedUs, a.leasedUs)
 	}
 	return m
 }
@@ -396,6 +397,9 @@ func (r *reader) attempts(s *stepStore, m *snapshotv1.GatewayAttempts) {
 		}
 		if len(m.Tail[i]) > 0 {
 			a.tail = m.Tail[i]
+		}
+		if i < len(m.LeasedUs) {
+			a.leasedUs = m.LeasedUs[i]
 		}
 		if i < len(m.Decisive) {
 			if lines := r.At(m.Decisive[i]); lines != "" {

@@ -34,6 +34,8 @@ type attempt struct {
 	bytes    int64
 	started  time.Time
 	finished time.Time
+	// leasedUs is when the worker was given the run, in microseconds since 1970; 0 where no lease of it was read.
+	leasedUs int64
 }
 
 // stepStore keeps the newest finished attempts by target version, and who runs what.
@@ -142,11 +144,16 @@ func (s *stepStore) finish(f *eventsv1.StepFinished, held func(version) bool) bo
 		return false
 	}
 	s.generation++
+	leasedUs := int64(0)
 	if l := s.leases[v]; l != nil && l.Attempt <= f.Attempt {
+		if l.Attempt == f.Attempt && l.Worker == f.Worker && l.StampUs <= f.StartedUs {
+			leasedUs = l.StampUs
+		}
 		delete(s.leases, v)
 	}
 	s.add(&attempt{
-		version: v, number: f.Attempt, outcome: f.Outcome, build: f.Build, command: f.FailedCommand, reason: f.Reason,
+		leasedUs: leasedUs,
+		version:  v, number: f.Attempt, outcome: f.Outcome, build: f.Build, command: f.FailedCommand, reason: f.Reason,
 		worker: f.Worker, log: f.Log, decisive: f.Decisive, tail: f.OutputTail, bytes: f.OutputBytes,
 		started: stamp(f.StartedUs, time.Time{}), finished: stamp(f.FinishedUs, time.Time{}),
 	})

@@ -19,7 +19,7 @@ var changeNothing = []string{
 	"landfall builder", "landfall completion", "landfall conflicts", "landfall dead-letters", "landfall demo", "landfall doctor", "landfall enumerator", "landfall explain",
 	"landfall flakes", "landfall gateway", "landfall historian", "landfall history", "landfall hosts", "landfall hosts doctor", "landfall init", "landfall kills", "landfall kills intruder", "landfall lander", "landfall log", "landfall login", "landfall logout", "landfall logs",
 	"landfall models", "landfall models compare", "landfall models list", "landfall models show", "landfall outcomes", "landfall plan", "landfall pools", "landfall prioritizer",
-	"landfall profiler", "landfall queue", "landfall replay", "landfall selector", "landfall simulate", "landfall status", "landfall targets", "landfall token", "landfall token list",
+	"landfall profiler", "landfall queue", "landfall replay", "landfall selector", "landfall simulate", "landfall status", "landfall targets", "landfall timeline", "landfall token", "landfall token list",
 	"landfall trace", "landfall tracer", "landfall train", "landfall train duration", "landfall train features", "landfall train outcome", "landfall train recorded", "landfall up", "landfall validate",
 	"landfall version", "landfall watch", "landfall webhooks", "landfall webhooks list", "landfall whoami",
 }

@@ -286,6 +286,63 @@ export interface Flake {
   owners?: string[]
 }
 
+export interface Timeline {
+  pool: string
+  from: string
+  to: string
+  since?: string
+  queues: PoolQueue[]
+  workers: WorkerTimeline[]
+  busy_ms: number
+  lost_ms: number
+  idle: IdleSum[]
+}
+
+export interface PoolQueue {
+  name: string
+  workers: number
+  paused?: boolean
+}
+
+export interface WorkerTimeline {
+  worker: string
+  instance: string
+  alive?: boolean
+  labels?: string[]
+  steps: StepRun[]
+  idle: IdleTime[]
+  busy_ms: number
+}
+
+export interface StepRun {
+  queue?: string
+  change?: string
+  title?: string
+  mainline?: boolean
+  build?: string
+  target?: string
+  hash?: string
+  attempt?: number
+  state: "passed" | "failed" | "timed_out" | "aborted" | "could_not_run" | "running" | "lost" | "other" | "unknown"
+  preempted?: boolean
+  reason?: string
+  log?: boolean
+  from: string
+  to?: string
+}
+
+export interface IdleTime {
+  from: string
+  to: string
+  cause: "not_known" | "quota" | "needs" | "exclusive" | "dependencies" | "preparing" | "no_open_step"
+  needs?: string[]
+}
+
+export interface IdleSum {
+  cause: "not_known" | "quota" | "needs" | "exclusive" | "dependencies" | "preparing" | "no_open_step"
+  ms: number
+}
+
 export interface Pool {
   name: string
   workers: number

@@ -1,0 +1,89 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
+	"landfall.build/platform/health"
+	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/api/apitest"
+	"landfall.build/services/gateway/timeline"
+)
+
+// serveTimelines serves main and tools, each with a step of ten seconds in the pool default. It is an hour later.
+func serveTimelines(t *testing.T) *guarded {
+	g := serveGuarded(t, func(o *api.Options) { o.Clock = func() time.Time { return apitest.Start.Add(time.Hour) } })
+	for _, queue := range []string{"main", "tools"} {
+		g.Graph(queue, &eventsv1.GraphDelta{Settings: &eventsv1.QueueSettings{Pool: "default", PoolWorkers: 2}})
+		g.Fold(queue, events.TopicBuilds, &eventsv1.StepFinished{Target: "//of:" + queue, Hash: "h", Attempt: 1, Build: "b", Worker: "m/1", Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED,
+			StartedUs: apitest.Start.Add(30 * time.Minute).UnixMicro(), FinishedUs: apitest.Start.Add(30*time.Minute + 10*time.Second).UnixMicro()})
+	}
+	g.SetServices(health.Report{Instances: []health.Instance{
+		{Service: events.ServiceBuilder, Instance: "m", Alive: true, Started: apitest.Start, Workers: 2, Capacity: health.Capacity{Pool: "default"}},
+		{Service: events.ServiceBuilder, Instance: "other", Alive: true, Workers: 2, Capacity: health.Capacity{Pool: "large"}},
+	}})
+	return g
+}
+
+func TestATimelineHasThePoolsQueuesThatTheCallerMayRead(t *testing.T) {
+	g := serveTimelines(t)
+	from := url.QueryEscape(apitest.Start.Add(29 * time.Minute).Format(time.RFC3339))
+	to := url.QueryEscape(apitest.Start.Add(31 * time.Minute).Format(time.RFC3339))
+	token := g.token(access.Viewer, "main")
+	answer, text := g.do("GET", "/v1/pools/default/timeline?from="+from+"&to="+to, "", "Authorization", token)
+	var made timeline.Timeline
+	if err := json.Unmarshal([]byte(text), &made); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatal(answer.Status, text, err)
+	}
+	if len(made.Queues) != 1 || made.Queues[0] != (timeline.PoolQueue{Name: "main", Workers: 2}) || len(made.Workers) != 2 || len(made.Workers[0].Steps) != 2 || made.BusyMS != 10_000 {
+		t.Errorf("the timeline is %s", text)
+	}
+	if strings.Contains(text, "tools") || !strings.Contains(text, "//of:main") || !strings.Contains(text, `"state":"other"`) {
+		t.Errorf("it tells %s", text)
+	}
+	if len(made.Idle) != 1 || made.Idle[0] != (timeline.IdleSum{Cause: timeline.NoStep, MS: 230_000}) {
+		t.Errorf("idle %v", made.Idle)
+	}
+	// An hour up to now, if nothing is said.
+	_, text = g.do("GET", "/v1/pools/default/timeline", "", "Authorization", token)
+	if made = (timeline.Timeline{}); json.Unmarshal([]byte(text), &made) != nil || !made.From.Equal(apitest.Start) || !made.To.Equal(apitest.Start.Add(time.Hour)) {
+		t.Errorf("without times it is %s", text)
+	}
+}
+
+func TestATimelineOfNothingOrOfTooMuchIsRefused(t *testing.T) {
+	g := serveTimelines(t)
+	at := func(d time.Duration) string { return url.QueryEscape(apitest.Start.Add(d).Format(time.RFC3339)) }
+	for path, want := range map[string]string{
+		"/v1/pools/large/timeline":                                                     `404 No queue has the pool \"large\". The pools are: default.`,
+		"/v1/pools/default/timeline?from=yesterday":                                    "400 from=yesterday is not a time.",
+		"/v1/pools/default/timeline?to=x":                                              "400 to=x is not a time.",
+		"/v1/pools/default/timeline?from=" + at(time.Minute) + "&to=" + at(0):          "400 from is not before to",
+		"/v1/pools/default/timeline?from=" + at(2*time.Hour):                           "400 from is not before to, or not in the past.",
+		"/v1/pools/default/timeline?from=" + at(-8*24*time.Hour) + "&to=" + at(0):      "400 A timeline is 7 days long at most.",
+		"/v1/pools/default/timeline?from=" + at(-time.Hour) + "&to=" + at(time.Hour*9): "200 ",
+	} {
+		answer, text := g.do("GET", path, "", "Authorization", g.token(access.Viewer, "main"))
+		status, message, _ := strings.Cut(want, " ")
+		message, advice, _ := strings.Cut(message, `. The`)
+		if !strings.HasPrefix(answer.Status, status) || !strings.Contains(text, message) || !strings.Contains(text, advice) {
+			t.Errorf("%s: %s %s, want %s", path, answer.Status, text, want)
+		}
+	}
+	// Who may read no queue of the pool is not told that it is there.
+	g.Graph("tools", &eventsv1.GraphDelta{Settings: &eventsv1.QueueSettings{Pool: "large", PoolWorkers: 2}})
+	if answer, text := g.do("GET", "/v1/pools/large/timeline", "", "Authorization", g.token(access.Viewer, "main")); answer.StatusCode != http.StatusNotFound || !strings.Contains(text, "The pools are: default.") {
+		t.Errorf("%s %s", answer.Status, text)
+	}
+	g.SetReady(false)
+	if answer, _ := g.do("GET", "/v1/pools/default/timeline", "", "Authorization", g.token(access.Viewer, "main")); answer.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("before the log is read: %s", answer.Status)
+	}
+}

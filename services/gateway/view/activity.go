@@ -1,0 +1,248 @@
+package view
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	eventsv1 "landfall.build/events/v1"
+)
+
+// Activity is what a queue had workers do in a time, and what it had for them: what a timeline is made of. It shares nothing with the
+// view but what never changes.
+type Activity struct {
+	Queue string
+	// Pool is that of the queue, "" where builds hold slots.
+	Pool string
+	// Workers is how many the pool has by the queue's settings, and Limit how many steps of the queue may run at a time; 0 for all.
+	Workers, Limit int
+	// OtherLimits is set if there are limits for teams or authors too.
+	OtherLimits bool
+	Paused      bool
+	// Since is from when on all of it is known; the zero time is the beginning.
+	Since time.Time
+	// Runs overlap the time that was asked for.
+	Runs []WorkerRun
+	// Seen has the time from a worker's first known run to the end of its last one, whether or not these overlap the time.
+	Seen map[string]Span
+	// Asks are the builds that asked for steps in the time, Attempts the finished runs of the versions that they want, by number.
+	Asks     []Asking
+	Attempts map[Version][]Span
+}
+
+// Span is from a time to another.
+type Span struct {
+	From, To time.Time
+	// Settled is set of a run that left its version with a result.
+	Settled, Failed bool
+}
+
+// Version is a target in one tree.
+type Version struct{ Target, Hash string }
+
+// WorkerRun is a run of a step by a worker.
+type WorkerRun struct {
+	Worker, Target, Hash, Build string
+	Attempt                     uint32
+	// State is that of a Step, or StepLost.
+	State string
+	// Preempted is set if it was ended for a change that an operator had moved to the front.
+	Preempted bool
+	Reason    string
+	HasLog    bool
+	// Change is what it was run for, with its title; "" for the mainline, or if the build is not kept (Unknown).
+	Change, Title string
+	Mainline      bool
+	// From is when the worker was given the run, or when it began it where the former is not known. To of one that runs is the zero time.
+	From, To time.Time
+}
+
+// StepLost is the state of a run whose lease lapsed: its worker was killed, or cut off from the log.
+const StepLost = "lost"
+
+// Asking is a build for as long as it asked for steps.
+type Asking struct {
+	// Scheduled is when it was; Prepared is nil until its tree is made, at From. It asks until Until, the zero time if it still does.
+	Scheduled, From, Until time.Time
+	Prepared               *eventsv1.BuildPrepared
+}
+
+// maxAsked bounds the versions of all builds in an Activity.
+const maxAsked = 200_000
+
+// preemptedReason is what the builder says of a run that it ends for another change.
+const preemptedReason = "a change that was moved to the front needs its worker"
+
+// Activity returns what there is of a time.
+func (q *Queue) Activity(from, to time.Time) Activity {
+	settings := q.known.Settings()
+	a := Activity{
+		Queue: q.name, Pool: settings.GetPool(), Workers: int(settings.GetPoolWorkers()), Limit: int(settings.GetQuotas().GetQueue()),
+		OtherLimits: settings.GetQuotas().GetAuthor() > 0 || len(settings.GetQuotas().GetAuthors())+len(settings.GetQuotas().GetTeams()) > 0,
+		Paused:      q.lineup.Paused != nil, Since: q.knownSince(), Seen: map[string]Span{}, Attempts: map[Version][]Span{},
+	}
+	for _, x := range q.steps.order {
+		begun := x.began()
+		a.see(x.worker, begun, x.finished)
+		if !x.finished.Before(from) && !begun.After(to) {
+			a.Runs = append(a.Runs, q.runOfAttempt(x))
+		}
+	}
+	for _, l := range q.steps.leases {
+		run := q.runOfLease(l, to)
+		a.see(run.Worker, run.From, run.To)
+		if !run.From.After(to) && (run.To.IsZero() || !run.To.Before(from)) {
+			a.Runs = append(a.Runs, run)
+		}
+	}
+	asked := 0
+	for _, id := range slices.Backward(q.builds.order) {
+		b := q.builds.byID[id]
+		if b == nil {
+			continue
+		}
+		ask := q.asking(b)
+		if ask.Scheduled.After(to) || !ask.Until.IsZero() && ask.Until.Before(from) {
+			continue
+		}
+		if asked += len(ask.Prepared.GetVersions()); asked > maxAsked {
+			a.Since = later(a.Since, ask.Until)
+			if ask.Until.IsZero() {
+				a.Since = to
+			}
+			continue
+		}
+		a.Asks = append(a.Asks, ask)
+		for _, w := range ask.Prepared.GetVersions() {
+			v := Version{w.Target, w.Hash}
+			if _, had := a.Attempts[v]; !had && w.Hash != "" {
+				a.Attempts[v] = q.spansOf(version{v.Target, v.Hash})
+			}
+		}
+	}
+	return a
+}
+
+func (a *Activity) see(worker string, from, to time.Time) {
+	if to.IsZero() {
+		to = from
+	}
+	s, had := a.Seen[worker]
+	if !had || from.Before(s.From) {
+		s.From = from
+	}
+	s.To = later(s.To, to)
+	a.Seen[worker] = s
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// began is when the worker was given the run, or began it where the former is not known.
+func (x *attempt) began() time.Time {
+	if x.leasedUs > 0 {
+		return stamp(x.leasedUs, time.Time{})
+	}
+	return x.started
+}
+
+// spansOf returns the runs of a version, by number; the last of one that has not finished has no end.
+func (q *Queue) spansOf(v version) (list []Span) {
+	for _, x := range q.steps.attempts[v] {
+		list = append(list, Span{x.began(), x.finished, x.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED, x.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED})
+	}
+	if l := q.steps.leases[v]; l != nil {
+		list = append(list, Span{From: stamp(l.StampUs, time.Time{})})
+	}
+	return list
+}
+
+func (q *Queue) runOfAttempt(x *attempt) WorkerRun {
+	run := WorkerRun{
+		Worker: x.worker, Target: x.version.target, Hash: x.version.hash, Build: x.build, Attempt: x.number, State: outcomeName(x.outcome), Reason: x.reason,
+		HasLog: x.log != "" || len(x.tail) > 0, From: x.began(), To: x.finished,
+		Preempted: x.outcome == eventsv1.StepOutcome_STEP_OUTCOME_ABORTED && strings.Contains(x.reason, preemptedReason),
+	}
+	q.nameRun(&run)
+	return run
+}
+
+func (q *Queue) runOfLease(l *eventsv1.StepLeased, now time.Time) WorkerRun {
+	run := WorkerRun{Worker: l.Worker, Target: l.Target, Hash: l.Hash, Build: l.Build, Attempt: l.Attempt, State: StepRunning, From: stamp(l.StampUs, time.Time{})}
+	if until := stamp(l.UntilUs, time.Time{}); until.Before(now) {
+		run.State, run.To = StepLost, until
+		run.Reason = "Its worker said nothing more of it."
+	}
+	q.nameRun(&run)
+	return run
+}
+
+// nameRun says what a run was for.
+func (q *Queue) nameRun(run *WorkerRun) {
+	b := q.builds.byID[run.Build]
+	if b == nil {
+		return
+	}
+	run.Change, run.Mainline = b.of.change, b.of.change == ""
+	if c := q.changes[b.of.change]; c != nil {
+		run.Title = c.admission.Title
+	}
+}
+
+// asking returns for how long a build asked for steps: until it was aborted, could not be prepared or was red, or its change left the
+// queue or had another revision.
+func (q *Queue) asking(b *build) Asking {
+	ask := Asking{Scheduled: b.at, Prepared: b.prepared}
+	until := func(t time.Time) {
+		if !t.IsZero() && (ask.Until.IsZero() || t.Before(ask.Until)) {
+			ask.Until = t
+		}
+	}
+	if b.prepared != nil {
+		ask.From = stamp(b.prepared.FinishedUs, b.at)
+	}
+	until(b.endedAt)
+	if b.of.change != "" {
+		switch c := q.changes[b.of.change]; {
+		case c == nil: // it was not admitted yet when this was read, or is forgotten
+		case c.admission.Revision > b.of.revision:
+			until(c.admittedAt)
+		case !c.pending():
+			until(c.end.at)
+		}
+	}
+	for _, w := range b.prepared.GetVersions() {
+		if a := q.steps.settling(version{w.Target, w.Hash}); a != nil && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && q.steps.leases[a.version] == nil && !q.tolerated(a) {
+			until(a.finished) // the rest would prove nothing
+		}
+	}
+	return ask
+}
+
+// knownSince returns from when on nothing is forgotten that an Activity has.
+func (q *Queue) knownSince() (since time.Time) {
+	if n := len(q.steps.order); n > 0 && n >= q.limits.Attempts {
+		since = later(since, q.steps.order[0].finished)
+	}
+	if len(q.builds.order) >= q.limits.Builds {
+		if i := slices.IndexFunc(q.builds.order, func(id string) bool { return q.builds.byID[id] != nil }); i >= 0 {
+			since = later(since, q.builds.byID[q.builds.order[i]].at)
+		}
+	}
+	if len(q.finished) >= q.limits.Finished {
+		if c := q.stillFinished(q.finished[0]); c != nil {
+			since = later(since, c.end.at)
+		}
+	}
+	for mine := range maps.Values(q.builds.ofChange) {
+		if len(mine) >= maxBuildsOfChange {
+			since = later(since, mine[0].at)
+		}
+	}
+	return since
+}
