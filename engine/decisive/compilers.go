@@ -164,7 +164,11 @@ func bazel(lines []string, tree Tree) (found []finding) {
 	return found
 }
 
-var makeSays = regexp.MustCompile(`^\S*make(?:\[\d+\])?: \*\*\* .*`)
+var (
+	makeSays = regexp.MustCompile(`^\S*make(?:\[\d+\])?: \*\*\* .*`)
+	// makeStarts is what make says of a program that it cannot start: "make: go: No such file or directory".
+	makeStarts = regexp.MustCompile(`^make(?:\[\d+\])?: [^\s:]+: (?:No such file or directory|Permission denied)$`)
+)
 
 // makes finds what make gave up on, behind the last line of the command that failed.
 func makes(lines []string, _ Tree) (found []finding) {
@@ -176,7 +180,7 @@ func makes(lines []string, _ Tree) (found []finding) {
 			continue
 		}
 		for at := i - 1; at >= 0 && len(found) == 0; at-- {
-			if lines[at] != "" && !strings.HasPrefix(lines[at], "make") {
+			if lines[at] != "" && (!strings.HasPrefix(lines[at], "make") || makeStarts.MatchString(lines[at])) {
 				found = append(found, finding{report, at, lines[at]})
 			}
 		}
