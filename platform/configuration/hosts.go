@@ -24,7 +24,7 @@ type Hosts struct {
 
 // Host is a code host.
 type Host struct {
-	Kind string `yaml:"kind" required:"true" enum:"gitea,github"`
+	Kind string `yaml:"kind" required:"true" enum:"gitea,github,gitlab"`
 	// URL is its address.
 	URL string `yaml:"url" required:"true" minimum:"1" maximum:"2000" pattern:"line"`
 	// App is the client id of the GitHub App that answers, or its id. Empty: an account answers.
@@ -36,7 +36,9 @@ type Host struct {
 	Label string `yaml:"label" minimum:"1" maximum:"50" pattern:"line"`
 	// OnPush says what becomes of a change to whose pull request something is pushed.
 	OnPush string `yaml:"on_push" enum:"withdraw,keep"`
-	// Queues has the repository of each queue, owner/name.
+	// Checks names jobs and statuses of a commit that must have passed, besides what the host asks for itself. A name may have *.
+	Checks []string `yaml:"checks" maximum:"100"`
+	// Queues has the repository of each queue, owner/name; at GitLab also group/group/name.
 	Queues map[string]string `yaml:"queues" required:"true" minimum:"1" maximum:"1000" keys:"name"`
 }
 
@@ -44,6 +46,7 @@ type Host struct {
 const (
 	HostGitea      = "gitea"
 	HostGitHub     = "github"
+	HostGitLab     = "gitlab"
 	OnPushWithdraw = "withdraw"
 	OnPushKeep     = "keep"
 )
@@ -72,6 +75,16 @@ func checkHosts(c *Configuration, at *path, f *findings) {
 		if where := place.child("app"); f.sound(where) && h.App != "" && h.Kind != HostGitHub {
 			f.add(where, "is of a host that has no Apps", "leave it out, or set kind to github")
 		}
+		if where := place.child("checks"); f.sound(where) && len(h.Checks) > 0 {
+			if h.Kind != HostGitLab {
+				f.add(where, "is of a host whose branches say themselves which checks they ask for", "leave it out, and require them at the host")
+			}
+			for i, name := range h.Checks {
+				if name == "" || len(name) > maxCheckName {
+					f.add(where.index(i), fmt.Sprintf("must be a name of 1 to %d bytes", maxCheckName), "")
+				}
+			}
+		}
 		checkSecretPlace(h.Token, place.child("token"), f)
 		checkSecretPlace(h.Secret, place.child("secret"), f)
 		for _, queue := range slices.Sorted(maps.Keys(h.Queues)) {
@@ -83,11 +96,23 @@ func checkHosts(c *Configuration, at *path, f *findings) {
 				f.add(where, fmt.Sprintf("is of a queue that has a repository at %s too", other), "a queue lands on one repository")
 			}
 			of[queue] = name
-			if owner, repository, both := strings.Cut(h.Queues[queue], "/"); f.sound(where) && (!both || !isRepositoryName(owner) || !isRepositoryName(repository)) {
+			if f.sound(where) && !isRepositoryPath(h.Queues[queue], h.Kind == HostGitLab) {
 				f.add(where, "is not the name of a repository", "as in acme/shop")
 			}
 		}
 	}
+}
+
+// maxCheckName bounds the name of a check, and maxGroups the groups above a repository, as GitLab does.
+const (
+	maxCheckName = 255
+	maxGroups    = 20
+)
+
+// isRepositoryPath reports whether a text is owner/name; or nested, the groups and the name of a repository.
+func isRepositoryPath(text string, nested bool) bool {
+	parts := strings.Split(text, "/")
+	return (len(parts) == 2 || nested && len(parts) > 2 && len(parts) <= maxGroups+1) && !slices.ContainsFunc(parts, func(part string) bool { return !isRepositoryName(part) })
 }
 
 // isRepositoryName reports whether a text is the name of an owner or of a repository, as it stands in an address.

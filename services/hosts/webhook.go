@@ -35,8 +35,23 @@ const (
 	MaxCommit   = 64
 )
 
-// ErrNoRepository is returned for a webhook that is about no repository.
-var ErrNoRepository = errors.New("it names no repository")
+// Errors of webhooks whose signature is good: one that is about no repository, and one whose number no pull request has.
+var (
+	ErrNoRepository = errors.New("it names no repository")
+	ErrNumber       = errors.New("the number of its pull request is none")
+)
+
+// NewNotice returns a notice of a repository, owner/name. A header has the id of its delivery.
+func NewNotice(header http.Header, idHeader, repository string) (Notice, error) {
+	n := Notice{Repository: repository, Delivery: header.Get(idHeader)}
+	if n.Delivery == "" || len(n.Delivery) > MaxDelivery {
+		return n, errors.New("it has no " + idHeader)
+	}
+	if owner, name, both := strings.Cut(repository, "/"); !both || owner == "" || name == "" {
+		return n, ErrNoRepository
+	}
+	return n, nil
+}
 
 // ReadNotice reads a webhook whose signature is verified, in the form of GitHub and of hosts that follow it. Its headers name the id of
 // the delivery and the kind of event.
@@ -45,14 +60,10 @@ func ReadNotice(header http.Header, idHeader, eventHeader string, body []byte) (
 	if err := json.Unmarshal(body, &p); err != nil {
 		return n, errors.New("its body is no JSON: set the webhook's content type to application/json")
 	}
-	n.Delivery, n.Repository = header.Get(idHeader), p.Repository.FullName
-	if n.Delivery == "" || len(n.Delivery) > MaxDelivery {
-		return n, errors.New("it has no " + idHeader)
+	if n, err = NewNotice(header, idHeader, p.Repository.FullName); err != nil {
+		return n, err
 	}
 	event := header.Get(eventHeader)
-	if owner, name, both := strings.Cut(n.Repository, "/"); !both || owner == "" || name == "" {
-		return n, ErrNoRepository
-	}
 	name, commit := p.Context, p.SHA
 	if event == "check_run" {
 		name, commit = p.Run.Name, p.Run.SHA
@@ -70,7 +81,7 @@ func ReadNotice(header http.Header, idHeader, eventHeader string, body []byte) (
 		n.Number = p.Issue.Number
 	}
 	if n.Number < 0 {
-		return n, errors.New("the number of its pull request is none")
+		return n, ErrNumber
 	}
 	if n.Number > 0 {
 		n.Event = event

@@ -50,6 +50,7 @@ import (
 	"landfall.build/services/hosts"
 	"landfall.build/services/hosts/gitea"
 	"landfall.build/services/hosts/github"
+	"landfall.build/services/hosts/gitlab"
 	"landfall.build/services/lander"
 	"landfall.build/services/outcomes"
 	"landfall.build/services/prioritizer"
@@ -479,21 +480,28 @@ const MaxHostSecret = 4 << 10
 // Repositories returns the repositories at a code host by queue.
 func Repositories(c *configuration.Configuration, h configuration.Host) (map[string]hosts.Host, error) {
 	token := func(ctx context.Context) ([]byte, error) { return secretplace.Read(ctx, h.Token, MaxHostSecret) }
-	// The limits of a GitHub are for all its repositories.
-	server := &github.Server{URL: h.URL, App: h.App, Secret: token}
+	// The limits of a GitHub or a GitLab are for all its repositories.
+	atGitHub := &github.Server{URL: h.URL, App: h.App, Secret: token}
+	atGitLab, err := gitlab.NewServer(h.URL, token)
+	if err != nil {
+		return nil, fmt.Errorf("the host at %s: %w", h.URL, err)
+	}
 	all := map[string]hosts.Host{}
 	for queue, repository := range h.Queues {
 		q := c.Queues[queue]
-		if h.Kind != configuration.HostGitHub {
+		switch h.Kind {
+		case configuration.HostGitHub:
+			owner, name, _ := strings.Cut(repository, "/")
+			at, err := atGitHub.New(github.Options{Owner: owner, Name: name, Branch: q.Branch, Queue: queue, Label: h.Label, Merges: q.Strategy == landing.Merge})
+			if err != nil {
+				return nil, fmt.Errorf("the repository of the queue %s at %s: %w", queue, h.URL, err)
+			}
+			all[queue] = at
+		case configuration.HostGitLab:
+			all[queue] = atGitLab.New(gitlab.Options{Project: repository, Branch: q.Branch, Queue: queue, Label: h.Label, Checks: h.Checks, Merges: q.Strategy == landing.Merge})
+		default:
 			all[queue] = gitea.New(gitea.Options{URL: h.URL, Repository: repository, Branch: q.Branch, Queue: queue, Label: h.Label, Token: token})
-			continue
 		}
-		owner, name, _ := strings.Cut(repository, "/")
-		at, err := server.New(github.Options{Owner: owner, Name: name, Branch: q.Branch, Queue: queue, Label: h.Label, Merges: q.Strategy == landing.Merge})
-		if err != nil {
-			return nil, fmt.Errorf("the repository of the queue %s at %s: %w", queue, h.URL, err)
-		}
-		all[queue] = at
 	}
 	return all, nil
 }
@@ -501,6 +509,7 @@ func Repositories(c *configuration.Configuration, h configuration.Host) (map[str
 // hostClasses has the class of each kind of host.
 var hostClasses = map[string]eventsv1.HostClass{
 	configuration.HostGitea: eventsv1.HostClass_HOST_CLASS_GITEA, configuration.HostGitHub: eventsv1.HostClass_HOST_CLASS_GITHUB,
+	configuration.HostGitLab: eventsv1.HostClass_HOST_CLASS_GITLAB,
 }
 
 // hosts runs the service, and takes webhooks beside it.
