@@ -471,7 +471,7 @@ func (f *fake) routesOfCommits(on router) {
 		answer(out, 200, r)
 	})
 	on("GET REPO/branches/{branch}", "contents:read", func(out http.ResponseWriter, in *http.Request, _ caller) {
-		if f.refs()[in.PathValue("branch")] == "" {
+		if f.git.Branches()[in.PathValue("branch")] == "" {
 			refuse(out, http.StatusNotFound, "Branch not found")
 			return
 		}
@@ -483,7 +483,7 @@ func (f *fake) routesOfCommits(on router) {
 	on("GET REPO/compare/{range}", "contents:read", func(out http.ResponseWriter, in *http.Request, _ caller) {
 		base, head, _ := strings.Cut(in.PathValue("range"), "...")
 		count := func(revisions string) *int {
-			n, _ := strconv.Atoi(f.git("-C", f.path(), "rev-list", "--count", revisions))
+			n, _ := strconv.Atoi(f.git.Run("rev-list", "--count", revisions))
 			return &n
 		}
 		answer(out, 200, github.CommitsComparison{AheadBy: count(base + ".." + head), BehindBy: count(head + ".." + base)})

@@ -8,11 +8,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -49,8 +45,7 @@ type account struct {
 type fake struct {
 	t *testing.T
 	*httptest.Server
-	// dir holds the repository.
-	dir string
+	git *hosttest.Git
 	// app is set if an App answers, key is its private one.
 	app    bool
 	key    *rsa.PrivateKey
@@ -98,26 +93,18 @@ var theKey = sync.OnceValue(func() *rsa.PrivateKey {
 
 func newFake(t *testing.T, app bool) *fake {
 	f := &fake{
-		t: t, app: app, key: theKey(), dir: t.TempDir(), users: map[string]*account{}, tokens: map[string]time.Time{}, pulls: map[int]*github.PullRequest{},
+		t: t, app: app, key: theKey(), users: map[string]*account{}, tokens: map[string]time.Time{}, pulls: map[int]*github.PullRequest{},
 		timelines: map[int][]*github.Timeline{}, comments: map[int][]*github.IssueComment{}, reviews: map[int][]*github.PullRequestReview{},
 		statuses: map[string][]*github.RepoStatus{}, said: map[string][]hosttest.Status{}, bodies: map[int64][]byte{}, asked: map[string]int{}, perMin: 80, perHour: 500, permissions: map[string]string{},
-		breaks: os.Getenv("LANDFALL_TEST_GITHUB_BREAKS"),
+		breaks: hosttest.Breaks(),
 	}
 	for name, level := range hostsgithub.Permissions {
 		f.permissions[name] = level
 	}
-	repository := f.path()
-	f.git("init", "-q", "--bare", "-b", "main", repository)
-	for _, setting := range []string{"http.receivepack", "uploadpack.allowAnySHA1InWant"} {
-		f.git("-C", repository, "config", setting, "true")
-	}
 	// As a ruleset that restricts updates, and GitHub's own refs.
-	hook := "#!/bin/sh\nwhile read -r old new ref; do\n" +
-		"case $ref in refs/pull/*) echo 'deny updating a hidden ref' >&2; exit 1;; esac\n" +
-		"if [ $ref = refs/heads/main ] && [ -e restricted ] && [ \"$REMOTE_USER\" != " + bot + " ]; then echo 'GH013: Repository rule violations found for refs/heads/main.' >&2; exit 1; fi\ndone\n"
-	if err := os.WriteFile(filepath.Join(repository, "hooks", "pre-receive"), []byte(hook), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	f.git = hosttest.NewGit(t, owner+"/"+name, "#!/bin/sh\nwhile read -r old new ref; do\n"+
+		"case $ref in refs/pull/*) echo 'deny updating a hidden ref' >&2; exit 1;; esac\n"+
+		"if [ $ref = refs/heads/main ] && [ -e restricted ] && [ \"$REMOTE_USER\" != "+bot+" ]; then echo 'GH013: Repository rule violations found for refs/heads/main.' >&2; exit 1; fi\ndone\n")
 	f.Server = httptest.NewServer(f.routes())
 	t.Cleanup(func() {
 		f.Server.Close()
@@ -130,54 +117,13 @@ func newFake(t *testing.T, app bool) *fake {
 	return f
 }
 
-func (f *fake) path() string { return filepath.Join(f.dir, name+".git") }
-
-func (f *fake) git(args ...string) string {
-	out, err := exec.Command("git", args...).CombinedOutput()
-	if err != nil {
-		f.t.Errorf("git %v: %v\n%s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-// contains reports whether a commit is an ancestor of another, or the same.
-func (f *fake) contains(commit, ancestor string) bool {
-	return exec.Command("git", "-C", f.path(), "merge-base", "--is-ancestor", ancestor, commit).Run() == nil
-}
-
-// refs returns the branches.
-func (f *fake) refs() map[string]string {
-	refs := map[string]string{}
-	for line := range strings.Lines(f.git("-C", f.path(), "for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads")) {
-		if branch, commit, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			refs[branch] = commit
-		}
-	}
-	return refs
-}
-
 // serveGit serves the repository, and does at a push what GitHub does.
 func (f *fake) serveGit(out http.ResponseWriter, in *http.Request) {
-	by, _, _ := in.BasicAuth()
-	handler := &cgi.Handler{
-		Path: filepath.Join(f.git("--exec-path"), "git-http-backend"),
-		Env:  []string{"GIT_PROJECT_ROOT=" + f.dir, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=" + by, "GIT_CONFIG_NOSYSTEM=1", "HOME=" + f.dir},
+	if strings.HasSuffix(in.URL.Path, "git-receive-pack") {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 	}
-	in.URL.Path = strings.TrimPrefix(in.URL.Path, "/"+owner)
-	if by == "" && (strings.HasSuffix(in.URL.Path, "git-receive-pack") || in.FormValue("service") == "git-receive-pack") {
-		out.Header().Set("WWW-Authenticate", "Basic")
-		http.Error(out, "who are you?", http.StatusUnauthorized)
-		return
-	}
-	if !strings.HasSuffix(in.URL.Path, "git-receive-pack") {
-		handler.ServeHTTP(out, in)
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	before := f.refs()
-	handler.ServeHTTP(out, in)
-	f.pushed(f.users[by], before, f.refs())
+	f.git.Serve(out, in, func(by string, before, after map[string]string) { f.pushed(f.users[by], before, after) })
 }
 
 // pushed applies a push to pull requests. One is merged if the head that was recorded before the push is in its base after it. Only then
@@ -189,13 +135,13 @@ func (f *fake) pushed(by *account, before, after map[string]string) {
 		if p.GetState() != "open" {
 			continue
 		}
-		if after[base] != before[base] && f.contains(after[base], p.Head.GetSHA()) && f.breaks != "merged" {
+		if after[base] != before[base] && f.git.Contains(after[base], p.Head.GetSHA()) && f.breaks != "merged" {
 			f.close(by, p, after[base])
 			continue
 		}
 		switch {
 		case after[head] == before[head]:
-		case after[head] == "" || f.contains(after[base], after[head]):
+		case after[head] == "" || f.git.Contains(after[base], after[head]):
 			f.record(p, after[head])
 			f.close(by, p, "")
 		default:
@@ -212,7 +158,7 @@ func (f *fake) record(p *github.PullRequest, head string) {
 		return
 	}
 	p.Head.SHA = &head
-	f.git("-C", f.path(), "update-ref", fmt.Sprintf("refs/pull/%d/head", p.GetNumber()), head)
+	f.git.Run("update-ref", fmt.Sprintf("refs/pull/%d/head", p.GetNumber()), head)
 }
 
 // close closes a pull request, as merged by a commit unless that is "".

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/google/go-github/v93/github"
 
@@ -37,11 +36,7 @@ func (f *fake) Token(user string) string {
 }
 
 func (f *fake) Remote(user string) string {
-	address := f.URL + "/" + owner + "/" + name + ".git"
-	if user == "" {
-		return address
-	}
-	return strings.Replace(address, "http://", "http://"+user+":x@", 1)
+	return hosttest.RemoteOf(f.URL, owner+"/"+name, user)
 }
 
 func (f *fake) AddUser(user, permission string) {
@@ -72,7 +67,7 @@ func (f *fake) Protect(approvals int, checks ...string) {
 	defer f.mu.Unlock()
 	f.rule("update", nil)
 	f.bypass = []*github.BypassActor{{ActorType: new(github.BypassActorTypeDeployKey), BypassMode: new(github.BypassModeAlways)}}
-	if err := os.WriteFile(filepath.Join(f.path(), "restricted"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(f.git.Dir, "restricted"), nil, 0o600); err != nil {
 		f.t.Fatal(err)
 	}
 	if approvals > 0 {
@@ -99,7 +94,7 @@ func (f *fake) rule(kind string, parameters any) {
 func (f *fake) Open(user, branch string) (int, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	head := f.refs()[branch]
+	head := f.git.Branches()[branch]
 	if head == "" {
 		return 0, false
 	}

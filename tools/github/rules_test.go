@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,69 +16,33 @@ import (
 
 	"landfall.build/services/hosts"
 	hostsgithub "landfall.build/services/hosts/github"
+	"landfall.build/tools/hosttest"
 )
 
 // clone is a working copy of the fake's repository, with a branch main and a pull request.
 type clone struct {
 	*fake
-	work   string
+	*hosttest.Clone
 	number int
 }
 
 func newClone(t *testing.T, app bool) *clone {
-	c := &clone{fake: newFake(t, app), work: t.TempDir()}
+	c := &clone{fake: newFake(t, app), Clone: hosttest.NewClone(t)}
 	c.AddUser(bot, "admin")
 	c.AddUser("ada", "write")
 	c.AddUser("bob", "write")
 	c.AddUser("eve", "")
 	c.Ready("landfall")
-	c.run("init", "-q", "-b", "main")
-	c.commit("a")
-	c.run("push", "-q", c.Remote(bot), "main")
-	c.run("checkout", "-q", "-b", "one")
-	c.commit("b")
-	c.run("push", "-q", c.Remote("ada"), "one")
+	c.Commit("a")
+	c.Run("push", "-q", c.Remote(bot), "main")
+	c.Run("checkout", "-q", "-b", "one")
+	c.Commit("b")
+	c.Run("push", "-q", c.Remote("ada"), "one")
 	var is bool
 	if c.number, is = c.Open("ada", "one"); !is {
 		t.Fatal("no pull request can be made")
 	}
 	return c
-}
-
-func (c *clone) try(args ...string) (string, error) {
-	command := exec.Command("git", args...)
-	command.Dir = c.work
-	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0", "GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.com")
-	out, err := command.CombinedOutput()
-	return strings.TrimSpace(string(out)), err
-}
-
-func (c *clone) run(args ...string) string {
-	c.t.Helper()
-	out, err := c.try(args...)
-	if err != nil {
-		c.t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-	return out
-}
-
-func (c *clone) commit(file string) string {
-	c.t.Helper()
-	if err := os.WriteFile(filepath.Join(c.work, file), []byte(file), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
-	c.run("add", "-A")
-	c.run("commit", "-q", "-m", file)
-	return c.run("rev-parse", "HEAD")
-}
-
-// squashed makes a commit on main of what the branch has, and returns it.
-func (c *clone) squashed() string {
-	c.run("checkout", "-q", "main")
-	c.commit("other")
-	c.run("merge", "-q", "--squash", "one")
-	c.run("commit", "-q", "-m", "one, squashed")
-	return c.run("rev-parse", "HEAD")
 }
 
 // adapter is the service's view of the fake's repository.
@@ -107,33 +69,33 @@ func TestTheFakeMergesAsGitHubDoes(t *testing.T) {
 		open, merged bool
 	}{
 		"a merge commit": {func(c *clone) {
-			c.run("checkout", "-q", "main")
-			c.run("merge", "-q", "--no-ff", "one")
-			c.run("push", "-q", c.Remote(bot), "main")
+			c.Run("checkout", "-q", "main")
+			c.Run("merge", "-q", "--no-ff", "one")
+			c.Run("push", "-q", c.Remote(bot), "main")
 		}, false, true},
-		"fast-forward": {func(c *clone) { c.run("push", "-q", c.Remote(bot), "one:main") }, false, true},
+		"fast-forward": {func(c *clone) { c.Run("push", "-q", c.Remote(bot), "one:main") }, false, true},
 		"squashed": {func(c *clone) {
-			c.squashed()
-			c.run("push", "-q", c.Remote(bot), "main")
+			c.Squash("one")
+			c.Run("push", "-q", c.Remote(bot), "main")
 		}, true, false},
 		"squashed, the head moved before": {func(c *clone) {
-			commit := c.squashed()
-			c.run("push", "-q", "-f", c.Remote(bot), commit+":one")
-			c.run("push", "-q", c.Remote(bot), "main")
+			commit := c.Squash("one")
+			c.Run("push", "-q", "-f", c.Remote(bot), commit+":one")
+			c.Run("push", "-q", c.Remote(bot), "main")
 		}, false, true},
 		"squashed, the head moved in the same push": {func(c *clone) {
-			commit := c.squashed()
-			c.run("push", "-q", "-f", "--atomic", c.Remote(bot), "main", commit+":one")
+			commit := c.Squash("one")
+			c.Run("push", "-q", "-f", "--atomic", c.Remote(bot), "main", commit+":one")
 		}, false, false},
 		"squashed, the head moved after": {func(c *clone) {
-			commit := c.squashed()
-			c.run("push", "-q", c.Remote(bot), "main")
-			c.run("push", "-q", "-f", c.Remote(bot), commit+":one")
+			commit := c.Squash("one")
+			c.Run("push", "-q", c.Remote(bot), "main")
+			c.Run("push", "-q", "-f", c.Remote(bot), commit+":one")
 		}, false, false},
-		"the branch is deleted": {func(c *clone) { c.run("push", "-q", c.Remote("ada"), ":one") }, false, false},
+		"the branch is deleted": {func(c *clone) { c.Run("push", "-q", c.Remote("ada"), ":one") }, false, false},
 		"more is pushed": {func(c *clone) {
-			c.commit("more")
-			c.run("push", "-q", c.Remote("ada"), "one")
+			c.Commit("more")
+			c.Run("push", "-q", c.Remote("ada"), "one")
 		}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,18 +111,18 @@ func TestTheFakeMergesAsGitHubDoes(t *testing.T) {
 func TestTheFakeLetsNobodyPushPastItsRules(t *testing.T) {
 	c := newClone(t, true)
 	c.Protect(0)
-	c.run("checkout", "-q", "main")
-	c.commit("past")
-	if out, err := c.try("push", "-q", c.Remote("ada"), "main"); err == nil || !strings.Contains(out, "GH013") {
+	c.Run("checkout", "-q", "main")
+	c.Commit("past")
+	if out, err := c.Try("push", "-q", c.Remote("ada"), "main"); err == nil || !strings.Contains(out, "GH013") {
 		t.Errorf("ada pushes: %v %s", err, out)
 	}
-	if out, err := c.try("push", "-q", "-f", c.Remote("ada"), "main:refs/pull/1/head"); err == nil || !strings.Contains(out, "hidden ref") {
+	if out, err := c.Try("push", "-q", "-f", c.Remote("ada"), "main:refs/pull/1/head"); err == nil || !strings.Contains(out, "hidden ref") {
 		t.Errorf("ada moves the head: %v %s", err, out)
 	}
-	if out, err := c.try("push", "-q", c.Remote(""), "main:x"); err == nil {
+	if out, err := c.Try("push", "-q", c.Remote(""), "main:x"); err == nil {
 		t.Errorf("nobody pushes: %s", out)
 	}
-	c.run("push", "-q", c.Remote(bot), "main")
+	c.Run("push", "-q", c.Remote(bot), "main")
 }
 
 // TestTheStatusIsOneCheckRun that is brought up to date, and another one once it was completed.
@@ -229,8 +191,8 @@ func TestTheCommentIsFoundAgain(t *testing.T) {
 // TestWhatCannotBeShownAsMergedIsClosed, with a label; what GitHub will see by itself is left to it.
 func TestWhatCannotBeShownAsMergedIsClosed(t *testing.T) {
 	c := newClone(t, true)
-	commit := c.squashed()
-	c.run("push", "-q", c.Remote(bot), "main")
+	commit := c.Squash("one")
+	c.Run("push", "-q", c.Remote(bot), "main")
 	if err := c.adapter().MarkMerged(t.Context(), int64(c.number), commit); err != nil {
 		t.Fatal(err)
 	}
@@ -240,8 +202,8 @@ func TestWhatCannotBeShownAsMergedIsClosed(t *testing.T) {
 	}
 	c = newClone(t, true)
 	c.breaks = "merged" // GitHub has not come to it yet
-	c.run("push", "-q", c.Remote(bot), "one:main")
-	if err := c.adapter().MarkMerged(t.Context(), int64(c.number), c.run("rev-parse", "one")); err != nil {
+	c.Run("push", "-q", c.Remote(bot), "one:main")
+	if err := c.adapter().MarkMerged(t.Context(), int64(c.number), c.Run("rev-parse", "one")); err != nil {
 		t.Fatal(err)
 	}
 	if p := c.pulls[c.number]; p.GetState() != "open" || len(p.Labels) > 0 {
@@ -305,23 +267,13 @@ func TestALimitThatIsReachedAnywayIsKept(t *testing.T) {
 
 // TestTheSuiteFindsWhatAHostDoesWrong: on a fake that breaks a rule it fails.
 func TestTheSuiteFindsWhatAHostDoesWrong(t *testing.T) {
-	slow(t)
-	for rule, claim := range map[string]struct{ test, says string }{
-		"merged":    {"a pull request is landed by its label", "is merged"},
-		"comments":  {"a pull request is landed by its label", "the comment says that it landed"},
-		"checks":    {"a pull request is landed by its label", "the status is failure"},
-		"signature": {"a webhook is enough", "it is admitted"},
-	} {
-		t.Run(rule, func(t *testing.T) {
-			t.Parallel()
-			c := exec.Command(os.Args[0], "-test.run", "^TestAnAppOfGitHubIsAHost$/^"+strings.ReplaceAll(claim.test, " ", "_")+"$")
-			c.Env = append(os.Environ(), "LANDFALL_TEST_GITHUB_BREAKS="+rule, "LANDFALL_TEST_GITHUB_BINARY="+binary())
-			out, err := c.CombinedOutput()
-			if err == nil || !strings.Contains(string(out), "never: ") || !strings.Contains(string(out), claim.says) {
-				t.Errorf("it ends with %v and says\n%s", err, out)
-			}
-		})
-	}
+	hosttest.SkipUnlessSlow(t)
+	hosttest.FindBreaches(t, "TestAnAppOfGitHubIsAHost", map[string]hosttest.Breach{
+		"merged":    {Claim: "a pull request is landed by its label", Says: "is merged"},
+		"comments":  {Claim: "a pull request is landed by its label", Says: "the comment says that it landed"},
+		"checks":    {Claim: "a pull request is landed by its label", Says: "the status is failure"},
+		"signature": {Claim: "a webhook is enough", Says: "it is admitted"},
+	})
 }
 
 // TestEachFaultAtGitHubIsFound takes away what the App or the account needs.
@@ -329,15 +281,7 @@ func TestEachFaultAtGitHubIsFound(t *testing.T) {
 	c := newClone(t, true)
 	expect := func(when string, found hosts.Examined, want ...string) {
 		t.Helper()
-		var got []string
-		for _, p := range found.Problems {
-			if got = append(got, p.Code); p.Message == "" || p.Advice == "" {
-				t.Errorf("%s it finds %+v", when, p)
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s it finds %v, want %v: %+v", when, got, want, found.Problems)
-		}
+		hosttest.CheckFound(t, when, found, want...)
 	}
 	examine := func(change ...func(*hostsgithub.Server, *hostsgithub.Options)) hosts.Examined {
 		return c.adapter(change...).Examine(t.Context(), "/v1/hosts/forge")
@@ -426,7 +370,7 @@ func TestWhatTheBranchAsksForIsMissing(t *testing.T) {
 	missing("1 of 1 approvals", "the check ci, which has not run")
 	c.Approve("bob", c.number)
 	missing("the check ci, which has not run")
-	c.Check("", c.run("rev-parse", "one"), "ci")
+	c.Check("", c.Run("rev-parse", "one"), "ci")
 	missing()
 	c.Dismiss(c.number)
 	missing("1 of 1 approvals")

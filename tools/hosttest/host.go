@@ -20,6 +20,8 @@ type Server struct {
 	Strategy string
 	// Closes has the strategies of which the host cannot be told that a pull request is merged: it is closed, with a comment.
 	Closes []string
+	// Pipeline is set if the host asks for the pipeline of a commit, and not for checks by name.
+	Pipeline bool
 	// Tries is set if the doctor can always have the host send a webhook.
 	Tries bool
 	// Patience is how long something is waited for; 90 s if 0.

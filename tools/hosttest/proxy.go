@@ -38,7 +38,7 @@ func newProxy(t *testing.T, to string) *proxy {
 		p.mu.Unlock()
 		if in.Method == http.MethodGet || strings.HasSuffix(in.URL.Path, "/graphql") || strings.HasSuffix(in.URL.Path, "/access_tokens") {
 			forward.ServeHTTP(out, in)
-			if strings.HasSuffix(in.URL.Path, "/pulls") {
+			if strings.HasSuffix(in.URL.Path, "/pulls") || strings.HasSuffix(in.URL.Path, "/merge_requests") {
 				p.mu.Lock()
 				p.lists++
 				p.mu.Unlock()

@@ -330,16 +330,20 @@ func testForgedAndOversizedWebhooksAreRefused(t *testing.T, s Server) {
 // testAPullRequestThatIsNotReadyWaits: a draft, an approval and a required check are missing, one after the other.
 func testAPullRequestThatIsNotReadyWaits(t *testing.T, s Server) {
 	w := newWorld(t, s, options{})
+	check := "the check ci, which has not run"
+	if s.Pipeline {
+		check = "the pipeline, which has not run"
+	}
 	w.AddUser("bob", "write")
 	w.Protect(1, "ci")
 	head := w.branch("one", "f1/b.txt", "fine\n")
 	number := w.open("one")
 	w.SetDraft("ada", number, true)
 	w.Label("ada", number)
-	w.awaitStatus(head, "pending", "Waits for it is a draft, 1 of 1 approvals, the check ci, which has not run")
+	w.awaitStatus(head, "pending", "Waits for it is a draft, 1 of 1 approvals, "+check)
 	w.SetDraft("ada", number, false)
 	w.Approve("bob", number)
-	w.awaitStatus(head, "pending", "Waits for the check ci, which has not run")
+	w.awaitStatus(head, "pending", "Waits for "+check)
 	w.Check("ada", head, "ci")
 	w.awaitMerged(number)
 }
