@@ -211,9 +211,10 @@ func (r *repository) Pull(number int) hosttest.Pull {
 		Merged bool
 		Commit string `json:"merge_commit_sha"`
 		Labels []struct{ Name string }
+		Head   struct{ SHA string }
 	}
 	r.must("root", "GET", r.repo("/pulls/%d", number), nil, &p)
-	return hosttest.Pull{Open: p.State == "open", Merged: p.Merged, Commit: p.Commit, Labelled: len(p.Labels) > 0}
+	return hosttest.Pull{Open: p.State == "open", Merged: p.Merged, Head: p.Head.SHA, Commit: p.Commit, Labelled: len(p.Labels) > 0}
 }
 
 func (r *repository) Statuses(commit string) (own []hosttest.Status) {

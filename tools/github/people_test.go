@@ -190,7 +190,7 @@ func (f *fake) Pull(number int) hosttest.Pull {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.pulls[number]
-	return hosttest.Pull{Open: p.GetState() == "open", Merged: p.GetMerged(), Commit: p.GetMergeCommitSHA(),
+	return hosttest.Pull{Open: p.GetState() == "open", Merged: p.GetMerged(), Head: p.GetHead().GetSHA(), Commit: p.GetMergeCommitSHA(),
 		Labelled: slices.ContainsFunc(p.Labels, func(l *github.Label) bool { return l.Name == "landfall" })}
 }
 

@@ -71,8 +71,8 @@ type Host interface {
 // Pull is a pull request as the host shows it.
 type Pull struct {
 	Open, Merged, Labelled bool
-	// Commit is the one by which it was merged.
-	Commit string
+	// Head is its newest commit, as far as the host knows; Commit the one by which it was merged.
+	Head, Commit string
 }
 
 // Status is what the queue says at a commit.

@@ -32,6 +32,7 @@ func testAPullRequestIsLandedByItsLabel(t *testing.T, s Server) {
 	})
 	w.await("the label is off", func() bool { return !w.Pull(number).Labelled })
 	head = w.push("one", "f1/b.txt", "fine\n")
+	w.await("the host knows of the push", func() bool { return w.Pull(number).Head == head })
 	w.Comment("ada", number, "mended\n\n/landfall land")
 	w.awaitMerged(number)
 	w.awaitStatus(head, "success", "Landed as ")

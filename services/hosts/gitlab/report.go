@@ -14,10 +14,10 @@ import (
 	"landfall.build/services/hosts"
 )
 
-// A status that is pending or running has one text at GitLab. Another one is said by going from pending to running, and from then on by a
-// status that takes the place of the one before: replacements of those of a commit at once, and one each replaceEvery.
+// A status that is pending or running keeps its text at GitLab. Another text is said by going from pending to running, and the next one by a
+// new status that takes the place of this one: of a commit so many replacements at once, and then one each replaceEvery.
 const (
-	replacements = 3
+	replacements = 2
 	replaceEvery = time.Minute
 )
 
