@@ -95,6 +95,9 @@ kafka-test: preflight ## Run the log's conformance suite and the end-to-end test
 kafka-secured-test: preflight ## Run every service under its own account on an Apache Kafka with TLS, SCRAM and ACLs
 	@tools/kafka/run with-secured tools/kafka/secured $(ARGS)
 
+keycloak-test: preflight ## Test on a real Keycloak who signs in, by browser and command, and what jobs' tokens may do
+	@tools/keycloak/run with tools/keycloak/suite $(ARGS)
+
 kills: build ## Kill processes while changes land, and prove the mainline (KILLS=n SEED=n BROKER=kafka)
 	@$(BIN) kills --kills $(or $(KILLS),200) --seed $(or $(SEED),1) --broker $(or $(BROKER),embedded)
 
@@ -122,7 +125,7 @@ test: preflight ## The everyday tests (ARGS="-run X -v" to choose): all but thos
 		$(GO) test -vet=off -timeout 20m -p $(PACKAGES) -skip "$$skip" $(ARGS) $(SLOWEST) $(addsuffix /...,$(addprefix ./,$(MODULES)))
 
 test-all: export LANDFALL_TEST_SLOW := 1
-test-all: test long-test kafka-test hosts-test alerts deploy-test image-test page-test demo sbom vulnerabilities ## Run all tests: these, on an Apache Kafka and a Gitea too, those of alerts, of deploy, of the web page, and the demo
+test-all: test long-test kafka-test keycloak-test hosts-test alerts deploy-test image-test page-test demo sbom vulnerabilities ## Run all tests: these, on an Apache Kafka and a Gitea too, those of alerts, of deploy, of the web page, and the demo
 
 vulnerabilities: build ## Check the binary for known vulnerabilities (LANDFALL_VULNERABILITY_DB=folder or URL, if vuln.go.dev is out of reach)
 	@GO="$(GO)" tools/supply/run vulnerabilities "$(TOOLS)" "$(GOVULNCHECK_VERSION)" $(BIN)

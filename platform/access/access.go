@@ -194,7 +194,7 @@ func (r *Rules) Decide(c Caller, v Verb, queue string, of Owner) Decision {
 	return d
 }
 
-const signInAdvice = "Give a token (LANDFALL_TOKEN), or sign in."
+const signInAdvice = "Sign in (landfall login), or give a token (LANDFALL_TOKEN)."
 
 // bounded returns text of untrusted origin as part of a sentence.
 func bounded(text string) string { return fmt.Sprintf("%.80q", text) }

@@ -34,6 +34,22 @@ const (
 // ErrAgain is wrapped where tokens are of no more use.
 var ErrAgain = errors.New("sign in again: landfall login")
 
+// offlineAccess is the scope with which many providers give a refresh token.
+const offlineAccess = "offline_access"
+
+// refusal is what an issuer says instead of giving tokens.
+type refusal struct{ code, description string }
+
+func (r refusal) Error() string {
+	return fmt.Sprintf("the issuer refuses: %q %s", identity.Shown(r.code), identity.Shown(r.description))
+}
+
+// ofOffline reports whether an error may be about the scope offline_access: some users, or clients, are not given it.
+func ofOffline(err error) bool {
+	var r refusal
+	return errors.As(err, &r) && (r.code == "invalid_scope" || r.code == "not_allowed")
+}
+
 // issuer is a provider as a command sees it.
 type issuer struct {
 	*identity.Issuers
@@ -47,7 +63,8 @@ func (i *issuer) contextOf(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, i.provider.Client)
 }
 
-func newIssuer(ctx context.Context, url, client string, scopes []string) (*issuer, error) {
+// newIssuer returns an issuer that is asked for scopes, and for offline_access if it has that and offline is set.
+func newIssuer(ctx context.Context, url, client string, scopes []string, offline bool) (*issuer, error) {
 	if !identity.Secure(url) {
 		return nil, fmt.Errorf("the issuer %q is not an https address", identity.Shown(url))
 	}
@@ -61,8 +78,8 @@ func newIssuer(ctx context.Context, url, client string, scopes []string) (*issue
 	if i.metadata, err = i.provider.Metadata(ctx); err != nil {
 		return nil, err
 	}
-	if slices.Contains(i.metadata.Scopes, "offline_access") {
-		scopes = append(slices.Clone(scopes), "offline_access") // with which many providers give a refresh token
+	if offline && slices.Contains(i.metadata.Scopes, offlineAccess) {
+		scopes = append(slices.Clone(scopes), offlineAccess)
 	}
 	i.config = oauth2.Config{ClientID: client, Scopes: scopes, Endpoint: i.metadata.Endpoint(false)}
 	return i, nil
@@ -88,11 +105,19 @@ func expiryOf(who identity.Identity) time.Time {
 
 // Browser signs somebody in with a browser of this machine, which open is to show an address, and keeps the tokens for a gateway.
 func (s *Store) Browser(ctx context.Context, server string, way signin.Way, open func(address string) error) (Kept, error) {
+	k, err := s.browser(ctx, server, way, true, open)
+	if ofOffline(err) {
+		return s.browser(ctx, server, way, false, open)
+	}
+	return k, err
+}
+
+func (s *Store) browser(ctx context.Context, server string, way signin.Way, offline bool, open func(address string) error) (Kept, error) {
 	gateway, err := gatewayOf(server)
 	if err != nil {
 		return Kept{}, err
 	}
-	i, err := newIssuer(ctx, way.Issuer, way.ClientID, way.Scopes)
+	i, err := newIssuer(ctx, way.Issuer, way.ClientID, way.Scopes, offline)
 	if err != nil {
 		return Kept{}, err
 	}
@@ -172,7 +197,7 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case iss != "" && iss != c.issuer:
 		came.err = errors.New("the answer is of another issuer")
 	case query.Has("error"):
-		came.err = fmt.Errorf("the issuer says %q %s", identity.Shown(query.Get("error")), identity.Shown(query.Get("error_description")))
+		came.err = refusal{query.Get("error"), query.Get("error_description")}
 	case came.code == "":
 		came.err = errors.New("the answer has no code")
 	}
@@ -202,11 +227,19 @@ func Show(address string) error {
 
 // Device signs somebody in with a browser of another machine: prompt is told where, and which code to enter.
 func (s *Store) Device(ctx context.Context, server string, way signin.Way, prompt func(address, code string)) (Kept, error) {
+	k, err := s.device(ctx, server, way, true, prompt)
+	if ofOffline(err) {
+		return s.device(ctx, server, way, false, prompt)
+	}
+	return k, err
+}
+
+func (s *Store) device(ctx context.Context, server string, way signin.Way, offline bool, prompt func(address, code string)) (Kept, error) {
 	gateway, err := gatewayOf(server)
 	if err != nil {
 		return Kept{}, err
 	}
-	i, err := newIssuer(ctx, way.Issuer, way.ClientID, way.Scopes)
+	i, err := newIssuer(ctx, way.Issuer, way.ClientID, way.Scopes, offline)
 	if err != nil {
 		return Kept{}, err
 	}
@@ -215,7 +248,9 @@ func (s *Store) Device(ctx context.Context, server string, way signin.Way, promp
 	}
 	ctx, cancel := context.WithTimeout(i.contextOf(ctx), 3*signInLimit)
 	defer cancel()
-	device, err := i.config.DeviceAuth(ctx)
+	// Providers that ask for a proof key do so here too; others ignore it.
+	verifier := oauth2.GenerateVerifier()
+	device, err := i.config.DeviceAuth(ctx, oauth2.S256ChallengeOption(verifier))
 	if err != nil {
 		return Kept{}, explain(err)
 	}
@@ -227,7 +262,7 @@ func (s *Store) Device(ctx context.Context, server string, way signin.Way, promp
 		return Kept{}, errors.New("the issuer asks to enter the code at an address that is not https")
 	}
 	prompt(identity.Shown(where), identity.Shown(device.UserCode))
-	tokens, err := i.config.DeviceAccessToken(ctx, device)
+	tokens, err := i.config.DeviceAccessToken(ctx, device, oauth2.VerifierOption(verifier))
 	if err != nil {
 		return Kept{}, explain(err)
 	}
@@ -283,7 +318,7 @@ func refresh(ctx context.Context, k Kept) (Kept, error) {
 	if k.RefreshToken == "" {
 		return k, fmt.Errorf("what %s gave has expired, and cannot be refreshed; %w", k.Issuer, ErrAgain)
 	}
-	i, err := newIssuer(ctx, k.Issuer, k.ClientID, nil)
+	i, err := newIssuer(ctx, k.Issuer, k.ClientID, nil, false)
 	if err != nil {
 		return k, err
 	}
@@ -311,7 +346,7 @@ func refresh(ctx context.Context, k Kept) (Kept, error) {
 func explain(err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) {
-		return fmt.Errorf("the issuer refuses: %q %s; %w", identity.Shown(refused.ErrorCode), identity.Shown(refused.ErrorDescription), ErrAgain)
+		return fmt.Errorf("%w; %w", refusal{refused.ErrorCode, refused.ErrorDescription}, ErrAgain)
 	}
 	var failed *url.Error
 	if errors.As(err, &failed) {
@@ -353,7 +388,7 @@ func revoke(ctx context.Context, k Kept) error {
 	if k.RefreshToken == "" {
 		return nil
 	}
-	i, err := newIssuer(ctx, k.Issuer, k.ClientID, nil)
+	i, err := newIssuer(ctx, k.Issuer, k.ClientID, nil, false)
 	if err != nil {
 		return err
 	}

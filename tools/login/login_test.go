@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -84,6 +85,24 @@ func TestSomebodySignsInByACode(t *testing.T) {
 	_, err = s.Device(t.Context(), gateway, wayOf(p), func(_, code string) { p.Store.DenyDeviceAuthorization(t.Context(), code) })
 	if err == nil || !strings.Contains(err.Error(), "access_denied") {
 		t.Errorf("denied: %v", err)
+	}
+}
+
+// TestWhoGetsNoOfflineAccessSignsInWithoutIt: an issuer has the scope, and refuses it to this user or client.
+func TestWhoGetsNoOfflineAccessSignsInWithoutIt(t *testing.T) {
+	p, s := signintest.New(t), newStore(t)
+	var asked []bool
+	k, err := s.Browser(t.Context(), gateway, wayOf(p), func(address string) error {
+		at, _ := url.Parse(address)
+		query := at.Query()
+		offline := strings.Contains(query.Get("scope"), "offline_access")
+		if asked = append(asked, offline); offline {
+			return browse(query.Get("redirect_uri") + "?error=invalid_scope&state=" + query.Get("state"))
+		}
+		return browse(address)
+	})
+	if err != nil || k.Name != "Test User" || !slices.Equal(asked, []bool{true, false}) {
+		t.Errorf("%+v %v, asked %v", k, err, asked)
 	}
 }
 

@@ -58,7 +58,7 @@ func (h *handler) guard(d access.Door, serve http.HandlerFunc) http.HandlerFunc 
 		}
 		caller, err := h.callerOf(r)
 		if err == nil && caller.Anonymous() {
-			err = fail(http.StatusUnauthorized, string(access.Unauthenticated), "It is not known who asks.", "Give a token (LANDFALL_TOKEN, or Authorization: Bearer), or sign in.")
+			err = fail(http.StatusUnauthorized, string(access.Unauthenticated), "It is not known who asks.", "Sign in (landfall login), or give a token (LANDFALL_TOKEN, or Authorization: Bearer).")
 		}
 		if err != nil {
 			h.refuseUnknown(w, r, err)

@@ -662,3 +662,32 @@ func FuzzTo(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkWhoAsks compares requests of nobody and of a session.
+func BenchmarkWhoAsks(b *testing.B) {
+	g := serve(b, false)
+	one := g.browser()
+	one.do("GET", "/v1/signin/company/start?to=/who", "")
+	session := one.cookies()["landfall"]
+	ask := func(b *testing.B, header, value string) {
+		r := httptest.NewRequest("GET", g.URL+"/v1/queues", nil)
+		r.Host = strings.TrimPrefix(g.URL, "http://")
+		if header != "" {
+			r.Header.Set(header, value)
+		}
+		who, err := g.service.Of(r)
+		if err != nil || (who == nil) != (header == "") {
+			b.Fatal(who, err)
+		}
+	}
+	b.Run("nobody", func(b *testing.B) {
+		for b.Loop() {
+			ask(b, "", "")
+		}
+	})
+	b.Run("session", func(b *testing.B) {
+		for b.Loop() {
+			ask(b, "Cookie", "landfall="+session)
+		}
+	})
+}
