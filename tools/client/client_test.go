@@ -534,11 +534,49 @@ func TestTheLogOfARunningStepIsFollowed(t *testing.T) {
 	}))
 	defer proxy.Close()
 	out, progress, code := run("logs", "a", "--follow", "--target", "//x", "--queue", "main", "--server", proxy.URL)
-	if out != "first\nsecond\nthe end of x\n" || code != 0 || strings.Count(progress, "//x, attempt 1: running") != 1 {
+	if out != "first\nsecond\nthe end of x\n" || code != 0 || progress != "==> //x, attempt 1: running\n==> //x, attempt 1: failed\n" {
 		t.Errorf("exit %d, printed %q, and beside it %q", code, out, progress)
 	}
 	if broken.Load() != 2 {
 		t.Errorf("the log was asked for %d times", broken.Load())
+	}
+}
+
+// TestTheLogOfARunningStepSaysThatItWasAborted also where an earlier run of it counts, and the change waits.
+func TestTheLogOfARunningStepSaysThatItWasAborted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := serve(t)
+	f.run("land", "a")
+	f.Schedule("main", "b1", "a", nil, "//x")
+	f.Prepare("main", "b1", "a", "//x")
+	f.Finish("main", "b1", "//x", 1, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "it failed\n", "")
+	lease := &eventsv1.StepLeased{Target: "//x", Hash: apitest.VersionOf("b1", "//x"), Attempt: 2, Lease: "two", Build: "b1", UntilUs: clock().Add(time.Hour).UnixMicro()}
+	f.Fold("main", events.TopicBuilds, lease)
+	name := filepath.Join(f.store, steplog.Name(steplog.Run{Queue: "main", Target: "//x", Hash: lease.Hash, Attempt: 2, Lease: "two"}))
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte("tick 1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/logs") {
+			if asked++; asked == 1 {
+				cut, cancel := context.WithTimeout(r.Context(), 300*time.Millisecond)
+				defer cancel()
+				f.server.Config.Handler.ServeHTTP(w, r.WithContext(cut))
+				f.Finish("main", "b1", "//x", 2, eventsv1.StepOutcome_STEP_OUTCOME_ABORTED, "tick 1\n", strings.TrimPrefix(name, f.store+"/"))
+				f.Reject("main", "a", "b1", "//x", 1)
+				return
+			}
+		}
+		f.server.Config.Handler.ServeHTTP(w, r)
+	}))
+	defer proxy.Close()
+	_, progress, code := run("logs", "a", "--follow", "--target", "//x", "--queue", "main", "--server", proxy.URL)
+	if code != 0 || !strings.Contains(progress, "==> //x, attempt 2: running\n") || !strings.Contains(progress, "==> //x, attempt 2: aborted\n") {
+		t.Errorf("exit %d, and beside the output %q", code, progress)
 	}
 }
 

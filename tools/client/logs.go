@@ -72,11 +72,16 @@ func (s *session) printLog(log Log) {
 	if log.With != "" {
 		note = ", with " + Plain(log.With) + note
 	}
-	fmt.Fprintf(s.progress, "==> %s, attempt %d: %s%s\n", Plain(log.Target), log.Attempt, log.Outcome, note)
+	s.printRun(log.Target, log.Attempt, log.Outcome+note)
 	fmt.Fprint(s.out, harmless(log.Output))
 	if !strings.HasSuffix(log.Output, "\n") && log.Output != "" {
 		fmt.Fprintln(s.out)
 	}
+}
+
+// printRun prints which run it is, and how it has ended, or that it runs.
+func (s *session) printRun(target string, attempt int, state string) {
+	fmt.Fprintf(s.progress, "==> %s, attempt %d: %s\n", Plain(target), attempt, state)
 }
 
 // finishedRun is one that a build shows as finished.
@@ -134,6 +139,7 @@ func (s *session) printFinished(ctx context.Context, change string, only Run, pr
 	if err != nil {
 		return false, err
 	}
+	running := map[finishedRun]bool{}
 	for _, b := range c.Builds {
 		for _, step := range b.Steps {
 			of := finishedRun{step.Target, step.Hash, step.Attempt}
@@ -142,7 +148,10 @@ func (s *session) printFinished(ctx context.Context, change string, only Run, pr
 				if read[of] += n; err != nil {
 					return false, err
 				}
-				printed[of] = !step.FinishedAt.IsZero()
+				if running[of] = step.FinishedAt.IsZero(); !running[of] {
+					s.printRun(step.Target, int(step.Attempt), step.State)
+					printed[of] = true
+				}
 				continue
 			}
 			if step.FinishedAt.IsZero() || printed[of] || only.Target != "" && only.Target != step.Target || only.Step != "" && only.Step != step.FailedCommand {
@@ -159,6 +168,21 @@ func (s *session) printFinished(ctx context.Context, change string, only Run, pr
 			printed[of] = true
 		}
 	}
+	for of, n := range read { // of what was aborted builds show an earlier run if that has failed
+		if n == 0 || printed[of] || running[of] {
+			continue
+		}
+		log, err := s.client.Logs(ctx, s.queue, change, Run{Target: of.target, Hash: of.hash, Attempt: int(of.attempt)})
+		switch {
+		case passes(err):
+			return false, err
+		case err == nil && log.Outcome == view.StepRunning: // for the build of another change
+			continue
+		case err == nil:
+			s.printRun(of.target, int(of.attempt), log.Outcome)
+		}
+		printed[of] = true
+	}
 	return view.Final(c.State), nil
 }
 
@@ -171,7 +195,7 @@ func (s *session) printRunning(ctx context.Context, change string, step view.Ste
 	}
 	defer output.Close()
 	if after == 0 {
-		fmt.Fprintf(s.progress, "==> %s, attempt %d: %s\n", Plain(step.Target), step.Attempt, view.StepRunning)
+		s.printRun(step.Target, int(step.Attempt), view.StepRunning)
 	}
 	if _, err := io.CopyN(io.Discard, output, after); err != nil {
 		if errors.Is(err, io.EOF) {
