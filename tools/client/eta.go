@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"landfall.build/services/gateway/view"
@@ -50,6 +51,18 @@ func briefETA(e *view.ETA, now time.Time) string {
 		return fmt.Sprintf("within %d %s", u.remaining(e.To90, now), u.name)
 	}
 	return fmt.Sprintf("%d %s (%d-%d)", u.remaining(e.Median, now), u.name, u.remaining(e.From90, now), u.remaining(e.To90, now))
+}
+
+// decided is a sentence, after others, about when a change will be decided; "" if there is no estimate that says something.
+func decided(e *view.ETA, now time.Time) string {
+	if e == nil || e.Unknown != "" || !e.To90.After(now) {
+		return ""
+	}
+	when := briefETA(e, now)
+	if !strings.HasPrefix(when, "within") {
+		when = "in " + when
+	}
+	return " Decided " + when + "."
 }
 
 // fullETA is when a change will be decided, in a sentence.

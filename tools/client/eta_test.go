@@ -39,6 +39,27 @@ func TestAnEstimateIsToldInOneUnit(t *testing.T) {
 	}
 }
 
+func TestASentenceSaysWhenAChangeWillBeDecided(t *testing.T) {
+	now := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
+	at := func(median, to time.Duration) *view.ETA {
+		return &view.ETA{From90: now, From50: now, Median: now.Add(median), To50: now.Add(to), To90: now.Add(to)}
+	}
+	for _, c := range []struct {
+		eta  *view.ETA
+		want string
+	}{
+		{nil, ""},
+		{&view.ETA{Unknown: "it is held"}, ""},
+		{at(20*time.Second, 90*time.Second), " Decided in 20 s (0-90)."},
+		{at(0, 10*time.Second), " Decided within 10 s."},
+		{at(-2*time.Second, -time.Second), ""},
+	} {
+		if got := decided(c.eta, now); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
 func TestTheQueuesLineCountsBusyWorkersAndSaysWhatIsBuilt(t *testing.T) {
 	at := time.Date(2026, 1, 5, 10, 42, 0, 0, time.Local)
 	pool := &view.Pool{Workers: 2, Running: 3, Busy: 2, Open: 1}

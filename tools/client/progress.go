@@ -92,11 +92,7 @@ func (w *watcher) printStates(now time.Time) {
 
 // printState prints the state of a change, what it waits for, and the estimate if there is one that says something.
 func (w *watcher) printState(s view.Summary) {
-	text := s.State + ": " + s.Why
-	if s.ETA != nil && s.ETA.Unknown == "" && s.ETA.To90.After(clock()) {
-		text += " Decided in " + briefETA(s.ETA, clock()) + "."
-	}
-	w.printLine(time.Now(), s.Change, text)
+	w.printLine(time.Now(), s.Change, s.State+": "+s.Why+decided(s.ETA, clock()))
 }
 
 func (w *watcher) printLine(at time.Time, change, text string) {
