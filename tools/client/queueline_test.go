@@ -29,3 +29,10 @@ func TestARefusedPushIsNoMainlineThatIsAway(t *testing.T) {
 		t.Error(line)
 	}
 }
+
+func TestASentenceWithinTheQueuesLineEndsWithoutAFullStop(t *testing.T) {
+	o := view.Overview{Queue: "main", PausedByRemote: &view.RemotePause{Sentence: "“Frozen.”: the remote has refused every push, so landings are paused."}, RedBeforeQueue: []string{"//x"}}
+	if line, want := queueLine(o), "; PAUSED by the remote: “Frozen.”: the remote has refused every push, so landings are paused; mainline RED since before the queue in //x"; !strings.HasSuffix(line, want) {
+		t.Errorf("got  %s\nwant %s", line, want)
+	}
+}

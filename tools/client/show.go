@@ -211,7 +211,7 @@ func queueLine(q view.Overview) string {
 			line += fmt.Sprintf("; the %s model %.12s is NOT USED, priors predict in its place: %s", Plain(m.Kind), Plain(m.Version), Plain(m.Trouble))
 		}
 	}
-	return line
+	return strings.ReplaceAll(line, ".; ", "; ") // sentences have no full stop where something follows
 }
 
 // redSince says by which direct push the mainline is red, in the first at least of some targets.
@@ -466,7 +466,7 @@ func writeRefusal(w io.Writer, s view.Summary, r *view.Refusal) {
 
 func writeBuilds(w io.Writer, builds []view.Build) {
 	for _, b := range builds {
-		fmt.Fprintf(w, "  build     %s %s, %d of %d steps, on %s", events.ShortID(b.Build), b.State, b.StepsDone, b.StepsTotal, events.ShortID(b.Base))
+		fmt.Fprintf(w, "  build     %s %s, %d of %s, on %s", events.ShortID(b.Build), b.State, b.StepsDone, counted(b.StepsTotal, "step"), events.ShortID(b.Base))
 		if len(b.Assumed) > 0 {
 			fmt.Fprintf(w, " with %s", Plain(listed(b.Assumed)))
 		}
