@@ -24,6 +24,8 @@ const (
 	LogCommand DoorKind = "log command"
 	// Comment is a line of a comment at a code host: who wrote it has the role that the host's permission stands for.
 	Comment DoorKind = "comment"
+	// HostRoute is of the hosts service, for the code hosts themselves.
+	HostRoute DoorKind = "host route"
 	// Topic is written by programs of others.
 	Topic DoorKind = "topic"
 )
@@ -35,6 +37,8 @@ type Audience string
 const (
 	// Everybody needs no proof: nothing of a queue is behind it.
 	Everybody Audience = "everybody"
+	// Signers have the secret of a host's webhooks: what they send is proven by it, and is no more than news.
+	Signers Audience = "signers"
 	// Known is whoever has proven who it is.
 	Known Audience = "known"
 	// Somewhere is who may do the verb in one queue at least, and gets what is of these queues.
@@ -54,6 +58,8 @@ func Doors() []Door {
 		{Route, "GET /v1/signin/{issuer}/start", Everybody, ""},
 		{Route, "GET /v1/signin/{issuer}/callback", Everybody, ""},
 		{Route, "POST /v1/signout", Everybody, ""},
+		{HostRoute, "POST /v1/hosts/{host}", Signers, ""},
+		{HostRoute, "GET /v1/hosts/{host}", Signers, ""},
 		{Route, "GET /v1/whoami", Known, ""},
 		{Route, "GET /v1/services", Somewhere, Read},
 		{Route, "GET /v1/pools/{pool}/timeline", Somewhere, Read},

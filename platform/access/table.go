@@ -25,6 +25,7 @@ func Markdown() string {
 		}
 	}
 	row("what is of no queue", "none, and no proof", func(d Door) bool { return d.For == Everybody })
+	row("that there is news at a code host (`landfall hosts`)", "none; the webhooks' secret", func(d Door) bool { return d.For == Signers })
 	row("who somebody is", "none", func(d Door) bool { return d.For == Known })
 	for _, n := range needs {
 		role := n.role.String()

@@ -368,6 +368,21 @@ func TestWebhooksThatAreForgedReplayedOrOversizedAreRefused(t *testing.T) {
 			t.Errorf("with the proof %q: %+v, %d", proof, a, status)
 		}
 	}
+	doors := 0
+	for _, d := range access.Doors() {
+		if d.Kind != access.HostRoute {
+			continue
+		}
+		doors++
+		method, path, _ := strings.Cut(strings.ReplaceAll(d.Name, "{host}", "forge"), " ")
+		w := httptest.NewRecorder()
+		if server.Config.Handler.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader("{}"))); w.Code != http.StatusUnauthorized {
+			t.Errorf("%s without the secret: %d", d.Name, w.Code)
+		}
+	}
+	if doors == 0 {
+		t.Error("no door of the hosts service was tried")
+	}
 	if end, err := log.End(t.Context(), events.TopicHosts, 0); err != nil || end != 2 {
 		t.Errorf("there are %d records: %v", end, err)
 	}

@@ -94,8 +94,16 @@ func (r *Receiver) Handler() http.Handler {
 	r.seen = lru.New[string, struct{}](maxDeliveries)
 	mux := http.NewServeMux()
 	r.arrivals, r.lines = map[string]Arrivals{}, rate.NewLimiter(refusalsPerSecond, refusalsAtOnce)
-	mux.HandleFunc("POST /v1/hosts/{host}", r.serve)
-	mux.HandleFunc("GET /v1/hosts/{host}", r.serveArrivals)
+	routes := map[string]http.HandlerFunc{"POST /v1/hosts/{host}": r.serve, "GET /v1/hosts/{host}": r.serveArrivals}
+	for _, d := range access.Doors() {
+		if route := routes[d.Name]; d.Kind == access.HostRoute && route != nil {
+			mux.HandleFunc(d.Name, route)
+			delete(routes, d.Name)
+		}
+	}
+	if len(routes) > 0 {
+		panic("routes of the hosts service are not in the table of doors")
+	}
 	return mux
 }
 
