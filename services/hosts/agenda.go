@@ -104,7 +104,6 @@ func (c *Core) place(k key, r *review) {
 
 // count keeps what the reviews of a queue add up to.
 func (c *Core) count(k key, r *review) {
-	state := r.state()
 	if asks := r.kept.RequestId != "" && !r.kept.Over && !r.isShown(); asks != r.asks {
 		r.asks = asks
 		if asks {
@@ -113,14 +112,14 @@ func (c *Core) count(k key, r *review) {
 			c.asking[k.queue]--
 		}
 	}
-	if waits := state == waiting; waits != r.waits {
-		r.waits = waits
-		of := c.waits[k.queue]
+	if checked := r.isChecked(); checked != r.checked {
+		r.checked = checked
+		of := c.checked[k.queue]
 		if of == nil {
 			of = map[int64]bool{}
-			c.waits[k.queue] = of
+			c.checked[k.queue] = of
 		}
-		if waits {
+		if checked {
 			of[k.number] = true
 		} else {
 			delete(of, k.number)

@@ -279,6 +279,43 @@ func (b *bench) queued(number int64) {
 	b.run()
 }
 
+// lack has something missing of a pull request, of which no list tells.
+func (b *bench) lack(number int64, missing ...string) {
+	p := b.pulls[number]
+	p.Missing = missing
+	b.pulls[number] = p
+}
+
+// TestACheckThatFailsHoldsWhatIsInTheQueueUntilItPasses, though the pull request itself does not change: by the news of its commit, or by a
+// list if no news came.
+func TestACheckThatFailsHoldsWhatIsInTheQueueUntilItPasses(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		b := newBench(t)
+		b.queued(7)
+		b.queued(8)
+		b.facts, b.looks = nil, nil
+		b.lack(7, "the check ci, which is failed")
+		b.apply(&eventsv1.HostNoticed{Queue: "main", Commit: "a7"})
+		b.run()
+		if len(b.facts) != 1 || b.facts[0].(*eventsv1.ChangeHeld).Hold != readyHold || slices.Contains(b.looks, 8) {
+			t.Fatalf("facts are %v, after looks at %v", b.facts, b.looks)
+		}
+		b.outcome(&eventsv1.ChangeOutcome{Change: "pr-7", State: "held", Revision: 1, RequestId: "forge/7/10", Head: "a7"})
+		b.run()
+		b.lack(7)
+		b.facts, b.looks = nil, nil
+		if lost {
+			b.pass(31 * time.Second)
+		} else {
+			b.apply(&eventsv1.HostNoticed{Queue: "main"}) // a host that does not say of which commit
+			b.run()
+		}
+		if len(b.facts) != 1 || b.facts[0].(*eventsv1.ChangeReleased).Hold != readyHold || slices.Contains(b.looks, 8) {
+			t.Errorf("facts are %v, after looks at %v", b.facts, b.looks)
+		}
+	}
+}
+
 // merge closes a pull request as merged, as a host does that sees the push of its commits.
 func (b *bench) merge(number int64) {
 	p := b.pulls[number]
@@ -384,12 +421,12 @@ func TestTheAgendaHoldsWhatAWalkFinds(t *testing.T) {
 			if r.kept.RequestId != "" && !r.kept.Over && !r.isShown() {
 				asking++
 			}
-			if r.state() == waiting {
+			if r.state() == waiting || r.state().pending() {
 				waits++
 			}
 		}
-		if asking != b.core.asking["main"] || waits != len(b.core.waits["main"]) {
-			t.Fatalf("%d ask and %d wait, and are counted as %d and %d", asking, waits, b.core.asking["main"], len(b.core.waits["main"]))
+		if asking != b.core.asking["main"] || waits != len(b.core.checked["main"]) {
+			t.Fatalf("%d ask and %d wait or are in the queue, and are counted as %d and %d", asking, waits, b.core.asking["main"], len(b.core.checked["main"]))
 		}
 	}
 	states := []string{"admitted", "testing", "held", "rejected", "landed", "cancelled", "ejected"}

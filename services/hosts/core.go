@@ -65,9 +65,9 @@ type Core struct {
 	// agenda holds what is to be taken up, touched the reviews that changed since it was made.
 	agenda  agenda `snapshot:"-"`
 	touched []key  `snapshot:"-"`
-	// asking counts the reviews by queue whose places are of interest; waits has those that wait to be ready.
-	asking map[string]int            `snapshot:"-"`
-	waits  map[string]map[int64]bool `snapshot:"-"`
+	// asking counts the reviews by queue whose places are of interest; checked has those to which checks matter.
+	asking  map[string]int            `snapshot:"-"`
+	checked map[string]map[int64]bool `snapshot:"-"`
 	// newest is the time of the newest record of a pull request.
 	newest int64           `snapshot:"-"`
 	todo   []runner.Effect `snapshot:"-"`
@@ -127,7 +127,7 @@ type (
 func newCore(settings map[string]Settings, rules *access.Rules, poll time.Duration) *Core {
 	return &Core{settings: settings, rules: rules, poll: poll, terms: journal.NewTerms(events.TopicHosts), reviews: map[key]*review{}, floors: map[string]int64{},
 		listed: map[string]int64{}, placed: map[string]int64{}, listing: map[string]bool{}, placing: map[string]bool{}, lists: map[string]*list{},
-		asking: map[string]int{}, waits: map[string]map[int64]bool{}}
+		asking: map[string]int{}, checked: map[string]map[int64]bool{}}
 }
 
 // NeedsOwn implements runner.Core: landfall.hosts is folded up to the claim before anything else.

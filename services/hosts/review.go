@@ -67,9 +67,9 @@ type review struct {
 	endedUS int64  `snapshot:"-"`
 	// statusUS is when the status was set last, cancelUS when a cancellation was written last.
 	statusUS, cancelUS int64 `snapshot:"-"`
-	// at is its place on the agenda, and asks and waits how it was counted.
-	at          slot `snapshot:"-"`
-	asks, waits bool `snapshot:"-"`
+	// at is its place on the agenda, and asks and checked how it was counted.
+	at            slot `snapshot:"-"`
+	asks, checked bool `snapshot:"-"`
 }
 
 // state is the state of a request to land.
@@ -142,6 +142,18 @@ func numberOf(change string) (number int64, is bool) {
 	text, _ := strings.CutPrefix(change, "pr-")
 	number, err := strconv.ParseInt(text, 10, 64)
 	return number, err == nil && number > 0 && ChangeOf(number) == change
+}
+
+// isChecked reports whether a check of its commit matters: it waits to be ready, or is in the queue while it is.
+func (r *review) isChecked() bool {
+	state := r.state()
+	return state == waiting || state.pending()
+}
+
+// lacks reports whether it waits for something, before the queue or in it.
+func (r *review) lacks() bool {
+	state := r.state()
+	return state == waiting || state.pending() && r.kept.Withheld
 }
 
 // mustLook reports whether the host is to be asked for it. Of a change that ended before the start, it is not known what the host shows,

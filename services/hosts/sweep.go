@@ -89,11 +89,11 @@ func (c *Core) sweep(o Listing) {
 }
 
 // refresh has some reviews looked at of which the host does not say that there is news: those that were not since the start, the newest
-// requests first, and then those that wait to be ready.
+// requests first, and then those that wait for something.
 func (c *Core) refresh(queue string) {
 	var all []key
 	for k, r := range c.reviews {
-		if k.queue == queue && !r.noticed && !r.busy && (r.waits || r.pull == nil && !r.kept.Over && r.kept.Head != "" && !r.isShown()) {
+		if k.queue == queue && !r.noticed && !r.busy && (r.lacks() || r.pull == nil && !r.kept.Over && r.kept.Head != "" && !r.isShown()) {
 			all = append(all, k)
 		}
 	}
@@ -118,23 +118,23 @@ func (c *Core) forget(queue string) {
 	}
 }
 
-// noticeCheck takes news of a check: it is of those that wait for it.
+// noticeCheck takes news of a check: it is of those that have its commit, or if that is not known of those that wait for something.
 func (c *Core) noticeCheck(m *eventsv1.HostNoticed) {
 	of := func(k key, r *review) {
-		if m.Commit == "" || r.kept.Head == m.Commit {
+		if m.Commit != "" && r.kept.Head == m.Commit || m.Commit == "" && r.lacks() {
 			r.noticed = true
 			c.touch(k)
 		}
 	}
 	if c.live {
-		for number := range c.waits[m.Queue] {
+		for number := range c.checked[m.Queue] {
 			k := key{m.Queue, number}
 			of(k, c.reviews[k])
 		}
 		return
 	}
 	for k, r := range c.reviews {
-		if k.queue == m.Queue && r.state() == waiting {
+		if k.queue == m.Queue && r.isChecked() {
 			of(k, r)
 		}
 	}
