@@ -4,7 +4,9 @@ package lookups
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -23,7 +25,8 @@ type rule struct {
 
 	all   bool // whatever it looks for
 	lists func(w *Watch, p process, folder, lacks string) bool
-	reads func(w *Watch, file string) bool // files of Missing.Tools
+	reads func(w *Watch, file string) bool          // files of Missing.Tools
+	looks func(w *Watch, q query, path string) bool // for what is not there, or only by its name
 }
 
 // rules are the programs that are not believed to depend on all that they look for. A program needs one rule that lets it.
@@ -32,9 +35,11 @@ var rules = []rule{
 	{program: named("rm"), all: true},
 	// Python looks for modules, pytest goes through the folders below tests, and make reads the folder that it runs in.
 	{program: named(`python.*|make`), lists: shown},
-	// Tools of package systems list the folders of packages and members, and read all manifests. The adapters know on which of them
-	// their targets depend.
-	{program: named(packageTools), byTools: true, adapter: true, lists: everywhere, reads: every},
+	// Tools of package systems list the folders of packages and members, read all manifests, and link the programs of all members. The
+	// adapters know on which of them their targets depend.
+	{program: named(packageTools), byTools: true, adapter: true, lists: everywhere, reads: every, looks: programOfMember},
+	// setuptools looks for what belongs to a package that uv builds, tests and documents among it.
+	{program: named(`python.*`), command: buildsForUV, byTools: true, adapter: true, lists: everywhere, looks: whetherThere},
 	// Libraries for tests and build scripts ask cargo where the workspace is.
 	{program: named("cargo"), command: describes, adapter: true, lists: everywhere, reads: every},
 	// Tests build the program under test. They fail where a package is absent.
@@ -80,9 +85,39 @@ func builds(words []string) bool {
 		!slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, "...") })
 }
 
-// lets reports whether a process may list a folder, read one of the files for tools, or else look for a path. lacks is the file or
-// folder of Missing for which the path is of interest.
-func (r rule) lets(w *Watch, p process, at, lacks string, listed, forTools bool) bool {
+// buildsForUV reports whether a command line is of the Python by which uv builds a package.
+func buildsForUV(words []string) bool {
+	return len(words) > 0 && strings.Contains(words[0], "/builds-v0/.tmp")
+}
+
+func whetherThere(_ *Watch, q query, _ string) bool { return !q.reads }
+
+// programOfMember reports whether the manifest of the nearest folder above a file names it as a program.
+func programOfMember(w *Watch, _ query, file string) bool {
+	for folder := path.Dir(file); ; folder = path.Dir(folder) {
+		text, err := os.ReadFile(filepath.Join(w.root, folder, "package.json"))
+		if err != nil && folder != "." {
+			continue
+		}
+		var manifest struct {
+			Bin         any
+			Directories struct{ Bin string }
+		}
+		if json.Unmarshal(text, &manifest) != nil {
+			return false
+		}
+		is := func(name any) bool { text, _ := name.(string); return text != "" && path.Join(folder, text) == file }
+		if bins, several := manifest.Bin.(map[string]any); several {
+			return slices.ContainsFunc(slices.Collect(maps.Values(bins)), is)
+		}
+		bins := manifest.Directories.Bin
+		return is(manifest.Bin) || bins != "" && strings.HasPrefix(file, path.Join(folder, bins)+"/")
+	}
+}
+
+// lets reports whether a process may make a query of a path: list a folder, read one of the files for tools, or else look for something.
+// lacks is the file or folder of Missing for which the path is of interest.
+func (r rule) lets(w *Watch, p process, q query, at, lacks string, forTools bool) bool {
 	switch {
 	case r.adapter && !w.believes,
 		r.file == nil && !r.program.MatchString(p.name),
@@ -90,12 +125,16 @@ func (r rule) lets(w *Watch, p process, at, lacks string, listed, forTools bool)
 		r.command != nil && !r.command(p.words()):
 		return false
 	case r.all:
-	case listed && r.lists != nil:
+	case q.listed && r.lists != nil:
 		if !r.lists(w, p, at, lacks) {
 			return false
 		}
 	case forTools && r.reads != nil:
 		if !r.reads(w, at) {
+			return false
+		}
+	case !q.listed && !forTools && r.looks != nil:
+		if !r.looks(w, q, at) {
 			return false
 		}
 	default:

@@ -287,7 +287,7 @@ func (w *Watch) record(descriptor int, n *notification, q query) {
 		return
 	}
 	looks := processOf(int(n.process), w.root)
-	if slices.ContainsFunc(rules, func(r rule) bool { return r.lets(w, looks, at, lacks, q.listed, forTools) }) {
+	if slices.ContainsFunc(rules, func(r rule) bool { return r.lets(w, looks, q, at, lacks, forTools) }) {
 		return
 	}
 	w.foundSize += len(at)

@@ -129,13 +129,27 @@ func TestSomeToolsMayListWhoeverStartsThem(t *testing.T) {
 		{`find near -maxdepth 0 -exec ./go vet lib \;`, []string{"lib/"}},
 		{"cd lib/deep && ./node_modules/esbuild . ..", nil},
 		{"./node_modules/esbuild lib", []string{"lib/"}},
+		{"./npm tool/cli.js tools/bin/any.js", nil},
+		{"cat tool/cli.js", []string{"tool/cli.js"}},
+		{"./npm tool/other.js lib/y", []string{"lib/y", "tool/other.js"}},
+		{`find near -maxdepth 0 -exec ./npm tool/cli.js \;`, []string{"tool/cli.js"}},
+		{`./uv near -maxdepth 0 -exec ./builds-v0/.tmp1/ls/python lib tool/other.js \;`, nil},
+		{`./uv near -maxdepth 0 -exec ./builds-v0/.tmp1/cat/python tool/other.js \;`, []string{"tool/other.js"}},
+		{`./uv near -maxdepth 0 -exec ./builds/ls/python lib tool/other.js \;`, []string{"lib/", "tool/other.js"}},
+		{`find near -maxdepth 0 -exec ./builds-v0/.tmp1/ls/python lib tool/other.js \;`, []string{"lib/", "tool/other.js"}},
 	} {
 		tools := t.TempDir()
-		script := regexp.MustCompile(`\./(cargo|go|node_modules/esbuild) `).ReplaceAllString(c.script, tools+"/$1 ")
-		request := step(t, shell(fmt.Sprintf(`mkdir %[1]s/node_modules; for tool in cargo go node_modules/esbuild; do cp "$(readlink -f "$(command -v ls)")" %[1]s/$tool; done; %[2]s`, tools, script+" 2>/dev/null || true")))
-		request.Missing = &lookups.Missing{Absent: []string{"lib/y"}, Believe: true, Tools: map[string]bool{"far/Cargo.toml": false, "near/Cargo.toml": true}}
-		for _, name := range []string{"lib/x", "lib/deep/z", "far/Cargo.toml", "near/Cargo.toml"} {
-			write(t, filepath.Join(request.Worktree, name), "x")
+		copies := ""
+		for name, of := range map[string]string{"cargo": "ls", "go": "ls", "node_modules/esbuild": "ls", "npm": "cat", "uv": "find",
+			"builds/ls/python": "ls", "builds-v0/.tmp1/ls/python": "ls", "builds-v0/.tmp1/cat/python": "cat"} {
+			copies += fmt.Sprintf("mkdir -p $(dirname %[1]s/%[2]s); cp \"$(readlink -f \"$(command -v %[3]s)\")\" %[1]s/%[2]s; ", tools, name, of)
+		}
+		script := regexp.MustCompile(`\./(cargo|go|npm|uv|node_modules|builds)`).ReplaceAllString(c.script, tools+"/$1")
+		request := step(t, shell(copies+script+" 2>/dev/null || true"))
+		request.Missing = &lookups.Missing{Absent: []string{"lib/y", "tool/cli.js", "tool/other.js", "tools/bin"}, Believe: true, Tools: map[string]bool{"far/Cargo.toml": false, "near/Cargo.toml": true}}
+		for name, content := range map[string]string{"lib/x": "x", "lib/deep/z": "x", "far/Cargo.toml": "x", "near/Cargo.toml": "x",
+			"tool/package.json": `{"bin": {"tool": "./cli.js"}}`, "tools/package.json": `{"directories": {"bin": "bin"}}`} {
+			write(t, filepath.Join(request.Worktree, name), content)
 		}
 		result := Run(t.Context(), request)
 		mustEnd(t, result, Passed, "")
