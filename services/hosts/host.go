@@ -41,6 +41,11 @@ type Examined struct {
 	Try func(ctx context.Context) error
 }
 
+// Add adds a problem.
+func (e *Examined) Add(code, message, advice string) {
+	e.Problems = append(e.Problems, Problem{Code: code, Message: message, Advice: advice})
+}
+
 // Problem is something that is wrong at a host, with a code of the doctor's.
 type Problem struct{ Code, Message, Advice string }
 

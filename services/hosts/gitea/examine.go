@@ -16,9 +16,7 @@ var wanted = []string{"pull_request", "pull_request_label", "pull_request_commen
 
 // Examine implements hosts.Host.
 func (r *Repository) Examine(ctx context.Context, path string) (out hosts.Examined) {
-	add := func(code, message, advice string) {
-		out.Problems = append(out.Problems, hosts.Problem{Code: code, Message: message, Advice: advice})
-	}
+	add := out.Add
 	login, err := r.ownLogin(ctx)
 	switch {
 	case hosts.IsStatus(err, http.StatusUnauthorized), hosts.IsStatus(err, http.StatusForbidden):

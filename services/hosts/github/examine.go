@@ -27,10 +27,6 @@ type examination struct {
 	out hosts.Examined
 }
 
-func (x *examination) add(code, message, advice string) {
-	x.out.Problems = append(x.out.Problems, hosts.Problem{Code: code, Message: message, Advice: advice})
-}
-
 // Examine implements hosts.Host.
 func (r *Repository) Examine(ctx context.Context, path string) hosts.Examined {
 	x := &examination{Repository: r}
@@ -38,13 +34,13 @@ func (r *Repository) Examine(ctx context.Context, path string) hosts.Examined {
 	login, _, err := r.who(ctx)
 	switch {
 	case hosts.IsStatus(err, http.StatusUnauthorized), hosts.IsStatus(err, http.StatusForbidden), hosts.IsStatus(err, http.StatusNotFound):
-		x.add("host_token_refused", fmt.Sprintf("%s does not take the token: %v", r.server.URL, err), r.keyAdvice())
+		x.out.Add("host_token_refused", fmt.Sprintf("%s does not take the token: %v", r.server.URL, err), r.keyAdvice())
 		return x.out
 	case errors.Is(err, errKey):
-		x.add("host_token_refused", err.Error(), r.keyAdvice())
+		x.out.Add("host_token_refused", err.Error(), r.keyAdvice())
 		return x.out
 	case err != nil:
-		x.add("host_unreachable", fmt.Sprintf("%s cannot be asked: %v", r.server.URL, err), "Correct the address in hosts.servers, or look at the network.")
+		x.out.Add("host_unreachable", fmt.Sprintf("%s cannot be asked: %v", r.server.URL, err), "Correct the address in hosts.servers, or look at the network.")
 		return x.out
 	}
 	repository, err := ask(ctx, r.account, func() (*github.Repository, *github.Response, error) {
@@ -55,30 +51,30 @@ func (r *Repository) Examine(ctx context.Context, path string) hosts.Examined {
 		if r.app != nil {
 			advice = "Correct the name in hosts.servers, and install the App in the repository (the App's page, Install App)."
 		}
-		x.add("host_repository_missing", fmt.Sprintf("%s cannot see %s: %v", login, full, err), advice)
+		x.out.Add("host_repository_missing", fmt.Sprintf("%s cannot see %s: %v", login, full, err), advice)
 		return x.out
 	}
 	if repository.GetArchived() {
-		x.add("host_pulls_off", full+" is archived", "Unarchive it.")
+		x.out.Add("host_pulls_off", full+" is archived", "Unarchive it.")
 	}
 	if !r.Merges {
-		x.add("host_merges_unmarked", fmt.Sprintf("what the queue %s lands is closed in %s with a comment and the label %s, and not shown as merged: the commits that land are not those of the pull request", r.Queue, full, hosts.LandedLabel),
+		x.out.Add("host_merges_unmarked", fmt.Sprintf("what the queue %s lands is closed in %s with a comment and the label %s, and not shown as merged: the commits that land are not those of the pull request", r.Queue, full, hosts.LandedLabel),
 			"Set the queue's strategy to merge, if GitHub is to show what landed as merged.")
 	}
 	x.examinePermissions(login, repository)
 	if d, err := r.readDemands(ctx); hosts.IsStatus(err, http.StatusNotFound) {
-		x.add("branch_missing", fmt.Sprintf("%s has no branch %s", full, r.Branch), "Push it, or correct the queue's branch.")
+		x.out.Add("branch_missing", fmt.Sprintf("%s has no branch %s", full, r.Branch), "Push it, or correct the queue's branch.")
 	} else if err != nil {
-		x.add("check_failed", fmt.Sprintf("the rules of the branch %s cannot be read: %v", r.Branch, err), "")
+		x.out.Add("check_failed", fmt.Sprintf("the rules of the branch %s cannot be read: %v", r.Branch, err), "")
 	} else {
 		x.examineBranch(ctx, d)
 	}
 	if _, err := ask(ctx, r.account, func() (*github.Label, *github.Response, error) {
 		return r.client.Issues.GetLabel(ctx, r.Owner, r.Name, r.Label)
 	}); hosts.IsStatus(err, http.StatusNotFound) {
-		x.add("host_label_missing", fmt.Sprintf("%s has no label %s", full, r.Label), "Make it under Issues, Labels.")
+		x.out.Add("host_label_missing", fmt.Sprintf("%s has no label %s", full, r.Label), "Make it under Issues, Labels.")
 	} else if err != nil {
-		x.add("check_failed", fmt.Sprintf("the labels of %s cannot be read: %v", full, err), "")
+		x.out.Add("check_failed", fmt.Sprintf("the labels of %s cannot be read: %v", full, err), "")
 	}
 	if r.app != nil {
 		x.examineApp(ctx, path)
@@ -100,7 +96,7 @@ func (x *examination) examinePermissions(login string, repository *github.Reposi
 	const code = "host_permission_missing"
 	if x.app == nil {
 		if !repository.GetPermissions().GetPush() {
-			x.add(code, fmt.Sprintf("%s may not write to %s/%s", login, x.Owner, x.Name), "Give it Write under Settings, Collaborators.")
+			x.out.Add(code, fmt.Sprintf("%s may not write to %s/%s", login, x.Owner, x.Name), "Give it Write under Settings, Collaborators.")
 		}
 		return
 	}
@@ -114,7 +110,7 @@ func (x *examination) examinePermissions(login string, repository *github.Reposi
 		}
 	}
 	if slices.Sort(lacking); len(lacking) > 0 {
-		x.add(code, fmt.Sprintf("the App lacks permissions in %s/%s: %s", x.Owner, x.Name, strings.Join(lacking, ", ")),
+		x.out.Add(code, fmt.Sprintf("the App lacks permissions in %s/%s: %s", x.Owner, x.Name, strings.Join(lacking, ", ")),
 			"Give it these on its page (Permissions & events), and accept them where it is installed.")
 	}
 }
@@ -130,11 +126,11 @@ func granted(p *github.InstallationPermissions) map[string]string {
 // examineBranch looks at whether the queue may push to the branch, and nobody else.
 func (x *examination) examineBranch(ctx context.Context, d demands) {
 	if len(d.rules.GetMergeQueue()) > 0 {
-		x.add("host_queue_other", fmt.Sprintf("the branch %s requires GitHub's own merge queue", x.Branch), "Take that rule off the branch: two queues for one branch undo each other's order.")
+		x.out.Add("host_queue_other", fmt.Sprintf("the branch %s requires GitHub's own merge queue", x.Branch), "Take that rule off the branch: two queues for one branch undo each other's order.")
 	}
 	if len(d.checks) > 0 {
 		if _, err := x.checks(ctx, x.Branch, true); err != nil {
-			x.add("host_permission_missing", fmt.Sprintf("the checks that the branch requires cannot be read: %v", err), "Give the App, or the token, reading of checks and commit statuses.")
+			x.out.Add("host_permission_missing", fmt.Sprintf("the checks that the branch requires cannot be read: %v", err), "Give the App, or the token, reading of checks and commit statuses.")
 		}
 	}
 	restricted := false
@@ -159,7 +155,7 @@ func (x *examination) examineBranch(ctx context.Context, d demands) {
 		}
 	}
 	if !restricted {
-		x.add("host_branch_open", fmt.Sprintf("whoever may write can push to %s and merge into it past the queue", x.Branch),
+		x.out.Add("host_branch_open", fmt.Sprintf("whoever may write can push to %s and merge into it past the queue", x.Branch),
 			"Add a ruleset for it with Restrict updates, and let nobody bypass it but the key that the queue pushes with.")
 	}
 }
@@ -186,7 +182,7 @@ func (x *examination) examineBypass(ctx context.Context, id int64) {
 		}
 	}
 	if !pushes {
-		x.add("push_refused", fmt.Sprintf("the ruleset %s lets neither a deploy key nor an account of its own push to %s", hosts.Clip(ruleset.Name, 100), x.Branch),
+		x.out.Add("push_refused", fmt.Sprintf("the ruleset %s lets neither a deploy key nor an account of its own push to %s", hosts.Clip(ruleset.Name, 100), x.Branch),
 			"Add the key that the queue pushes with to the ruleset's bypass list (Deploy keys).")
 	}
 	if len(others) > 0 {
@@ -195,23 +191,23 @@ func (x *examination) examineBypass(ctx context.Context, id int64) {
 }
 
 func (x *examination) open(who string) {
-	x.add("host_branch_open", fmt.Sprintf("%s can push to %s past the queue", hosts.Clip(who, 200), x.Branch), "Take them off the list of those who may.")
+	x.out.Add("host_branch_open", fmt.Sprintf("%s can push to %s past the queue", hosts.Clip(who, 200), x.Branch), "Take them off the list of those who may.")
 }
 
 // examineApp looks at the App's webhook.
 func (x *examination) examineApp(ctx context.Context, path string) {
 	hook, err := ask(ctx, x.account, func() (*github.HookConfig, *github.Response, error) { return x.app.Apps.GetHookConfig(ctx) })
 	if err != nil && !hosts.IsStatus(err, http.StatusNotFound) {
-		x.add("check_failed", fmt.Sprintf("the App's webhook cannot be read: %v", err), "")
+		x.out.Add("check_failed", fmt.Sprintf("the App's webhook cannot be read: %v", err), "")
 		return
 	}
 	self, err := ask(ctx, x.account, func() (*github.App, *github.Response, error) { return x.app.Apps.Get(ctx, "") })
 	if err != nil {
-		x.add("check_failed", fmt.Sprintf("the App's events cannot be read: %v", err), "")
+		x.out.Add("check_failed", fmt.Sprintf("the App's events cannot be read: %v", err), "")
 		return
 	}
 	if !hosts.LeadsTo(hook.GetURL(), path) {
-		x.add("host_webhook_missing", "the App has no webhook to "+path, "Set its address on the App's page (General, Webhook).")
+		x.out.Add("host_webhook_missing", "the App has no webhook to "+path, "Set its address on the App's page (General, Webhook).")
 		return
 	}
 	x.examineWebhook(hook, self.Events)
@@ -247,11 +243,11 @@ func (x *examination) examineHooks(ctx context.Context, path string) {
 		}
 		return true
 	}); err != nil {
-		x.add("check_failed", fmt.Sprintf("the webhooks of %s/%s cannot be read: %v", x.Owner, x.Name, err), "")
+		x.out.Add("check_failed", fmt.Sprintf("the webhooks of %s/%s cannot be read: %v", x.Owner, x.Name, err), "")
 		return
 	}
 	if !found.GetActive() {
-		x.add("host_webhook_missing", fmt.Sprintf("%s/%s has no active webhook to %s", x.Owner, x.Name, path), "Add it under Settings, Webhooks. One that is of the whole organization is not seen here.")
+		x.out.Add("host_webhook_missing", fmt.Sprintf("%s/%s has no active webhook to %s", x.Owner, x.Name, path), "Add it under Settings, Webhooks. One that is of the whole organization is not seen here.")
 		return
 	}
 	x.examineWebhook(found.Config, found.Events)
@@ -266,11 +262,11 @@ func (x *examination) examineHooks(ctx context.Context, path string) {
 
 func (x *examination) examineWebhook(config *github.HookConfig, events []string) {
 	if config.GetContentType() != "json" {
-		x.add("host_webhook_incomplete", "the webhook does not send application/json", "Change its content type.")
+		x.out.Add("host_webhook_incomplete", "the webhook does not send application/json", "Change its content type.")
 	}
 	lacking := slices.DeleteFunc(slices.Clone(Events), func(event string) bool { return slices.Contains(events, event) || slices.Contains(events, "*") })
 	if len(lacking) > 0 {
-		x.add("host_webhook_incomplete", "the webhook does not tell of "+strings.Join(lacking, ", "), "Choose these events in it.")
+		x.out.Add("host_webhook_incomplete", "the webhook does not tell of "+strings.Join(lacking, ", "), "Choose these events in it.")
 	}
 	x.out.Webhook = config.GetURL()
 }

@@ -26,43 +26,39 @@ type examination struct {
 	out hosts.Examined
 }
 
-func (x *examination) add(code, message, advice string) {
-	x.out.Problems = append(x.out.Problems, hosts.Problem{Code: code, Message: message, Advice: advice})
-}
-
 // Examine implements hosts.Host.
 func (r *Repository) Examine(ctx context.Context, path string) hosts.Examined {
 	x := &examination{Repository: r}
 	self, err := r.who(ctx)
 	switch {
 	case hosts.IsStatus(err, http.StatusUnauthorized), hosts.IsStatus(err, http.StatusForbidden), hosts.IsStatus(err, http.StatusNotFound):
-		x.add("host_token_refused", fmt.Sprintf("%s does not take the token: %v", r.url, err), "Make one with the scope api: Settings, Access tokens of the project, or of the account that is to answer.")
+		x.out.Add("host_token_refused", fmt.Sprintf("%s does not take the token: %v", r.url, err), "Make one with the scope api: Settings, Access tokens of the project, or of the account that is to answer.")
 		return x.out
 	case err != nil:
-		x.add("host_unreachable", fmt.Sprintf("%s cannot be asked: %v", r.url, err), "Correct the address in hosts.servers, or look at the network.")
+		x.out.Add("host_unreachable", fmt.Sprintf("%s cannot be asked: %v", r.url, err), "Correct the address in hosts.servers, or look at the network.")
 		return x.out
 	}
 	x.examineToken(ctx)
 	p, err := r.project(ctx)
 	if err != nil {
-		x.add("host_repository_missing", fmt.Sprintf("%s cannot see %s: %v", self.Login, r.Project, err), "Correct the path in hosts.servers (group/name, with all groups above), and give the account the role Maintainer there (Manage, Members).")
+		x.out.Add("host_repository_missing", fmt.Sprintf("%s cannot see %s: %v", self.Login, r.Project, err), "Correct the path in hosts.servers (group/name, with all groups above), and give the account the role Maintainer there (Manage, Members).")
 		return x.out
 	}
 	may, err := r.permission(ctx, self)
 	switch {
 	case err != nil:
-		x.add("check_failed", fmt.Sprintf("the role of %s in %s cannot be read: %v", self.Login, r.Project, err), "")
+		x.out.Add("check_failed", fmt.Sprintf("the role of %s in %s cannot be read: %v", self.Login, r.Project, err), "")
 	case may < hosts.WritePermission:
-		x.add("host_permission_missing", fmt.Sprintf("%s may not set statuses in %s", self.Login, r.Project), "Give it the role Maintainer (Manage, Members); with Developer all goes but this look at the branch and the webhook.")
+		x.out.Add("host_permission_missing", fmt.Sprintf("%s may not set statuses in %s", self.Login, r.Project), "Give it the role Maintainer (Manage, Members); with Developer all goes but this look at the branch and the webhook.")
 	}
 	x.examineSettings(p)
 	x.examineBranch(ctx, self, may)
 	if _, err := ask(ctx, r.Server, func(option gitlab.RequestOptionFunc) (*gitlab.Label, *gitlab.Response, error) {
 		return r.client.Labels.GetLabel(r.Project, r.Label, option)
 	}); hosts.IsStatus(err, http.StatusNotFound) {
-		x.add("host_label_missing", fmt.Sprintf("%s has no label %s", r.Project, r.Label), "Make it under Manage, Labels.")
+		x.out.Add("host_label_missing", fmt.Sprintf("%s has no label %s", r.Project, r.Label), "Make it under Manage, Labels.")
 	} else if err != nil {
-		x.add("check_failed", fmt.Sprintf("the labels of %s cannot be read: %v", r.Project, err), "")
+		x.out.Add("check_failed", fmt.Sprintf("the labels of %s cannot be read: %v", r.Project, err), "")
 	}
 	if may == hosts.AdminPermission {
 		x.examineHooks(ctx, path)
@@ -79,27 +75,27 @@ func (x *examination) examineToken(ctx context.Context) {
 		return
 	}
 	if !slices.Contains(t.Scopes, scope) {
-		x.add("host_permission_missing", fmt.Sprintf("the token has the scopes %s, and not %s", hosts.Clip(strings.Join(t.Scopes, ", "), 200), scope), "Make one with the scope api.")
+		x.out.Add("host_permission_missing", fmt.Sprintf("the token has the scopes %s, and not %s", hosts.Clip(strings.Join(t.Scopes, ", "), 200), scope), "Make one with the scope api.")
 	}
 	if t.ExpiresAt != nil && time.Until(time.Time(*t.ExpiresAt)) < ends {
-		x.add("host_token_ends", fmt.Sprintf("the token ends on %s", time.Time(*t.ExpiresAt).Format(time.DateOnly)), "Make another one, and put it in the place of this one: it is read again within a minute.")
+		x.out.Add("host_token_ends", fmt.Sprintf("the token ends on %s", time.Time(*t.ExpiresAt).Format(time.DateOnly)), "Make another one, and put it in the place of this one: it is read again within a minute.")
 	}
 }
 
 // examineSettings looks at how the project merges.
 func (x *examination) examineSettings(p *gitlab.Project) {
 	if p.Archived || p.MergeRequestsAccessLevel == gitlab.DisabledAccessControl {
-		x.add("host_pulls_off", x.Project+" takes no merge requests", "Unarchive it, or switch merge requests on under Settings, General, Visibility.")
+		x.out.Add("host_pulls_off", x.Project+" takes no merge requests", "Unarchive it, or switch merge requests on under Settings, General, Visibility.")
 	}
 	if p.MergeTrainsEnabled {
-		x.add("host_queue_other", x.Project+" has merge trains", "Switch them off under Settings, Merge requests: two queues for one branch undo each other's order.")
+		x.out.Add("host_queue_other", x.Project+" has merge trains", "Switch them off under Settings, Merge requests: two queues for one branch undo each other's order.")
 	}
 	switch {
 	case !x.Merges:
-		x.add("host_merges_unmarked", fmt.Sprintf("what the queue %s lands is closed in %s with a note and the label %s, and not shown as merged: the commits that land are not those of the merge request", x.Queue, x.Project, hosts.LandedLabel),
+		x.out.Add("host_merges_unmarked", fmt.Sprintf("what the queue %s lands is closed in %s with a note and the label %s, and not shown as merged: the commits that land are not those of the merge request", x.Queue, x.Project, hosts.LandedLabel),
 			"Set the queue's strategy to merge, if GitLab is to show what landed as merged.")
 	case p.MergeMethod == gitlab.FastForwardMerge:
-		x.add("host_method_other", fmt.Sprintf("%s asks for a history without merge commits, and the queue %s makes them", x.Project, x.Queue),
+		x.out.Add("host_method_other", fmt.Sprintf("%s asks for a history without merge commits, and the queue %s makes them", x.Project, x.Queue),
 			"Set the merge method to Merge commit under Settings, Merge requests, or the queue's strategy to rebase or squash.")
 	}
 }
@@ -111,13 +107,13 @@ func (x *examination) examineBranch(ctx context.Context, self hosts.User, may ho
 	})
 	switch {
 	case hosts.IsStatus(err, http.StatusNotFound):
-		x.add("branch_missing", fmt.Sprintf("%s has no branch %s", x.Project, x.Branch), "Push it, or correct the queue's branch.")
+		x.out.Add("branch_missing", fmt.Sprintf("%s has no branch %s", x.Project, x.Branch), "Push it, or correct the queue's branch.")
 		return
 	case err != nil:
-		x.add("check_failed", fmt.Sprintf("the branch %s cannot be read: %v", x.Branch, err), "")
+		x.out.Add("check_failed", fmt.Sprintf("the branch %s cannot be read: %v", x.Branch, err), "")
 		return
 	case !b.Protected:
-		x.add("host_branch_open", fmt.Sprintf("%s is not protected: whoever may write can push past the queue", x.Branch),
+		x.out.Add("host_branch_open", fmt.Sprintf("%s is not protected: whoever may write can push past the queue", x.Branch),
 			"Protect it under Settings, Repository, Protected branches: nobody may merge, and nobody push but the key or the account that the queue pushes with.")
 		return
 	}
@@ -142,15 +138,15 @@ func (x *examination) examineBranch(ctx context.Context, self hosts.User, may ho
 	})
 	if err != nil {
 		if may == hosts.AdminPermission {
-			x.add("check_failed", fmt.Sprintf("the protected branches of %s cannot be read: %v", x.Project, err), "")
+			x.out.Add("check_failed", fmt.Sprintf("the protected branches of %s cannot be read: %v", x.Project, err), "")
 		}
 		return
 	}
 	if !b.CanPush && !pushes {
-		x.add("push_refused", fmt.Sprintf("neither %s nor a deploy key may push to %s", self.Login, x.Branch), "Add the deploy key or the account that the queue pushes with to Allowed to push and merge, under Settings, Repository, Protected branches.")
+		x.out.Add("push_refused", fmt.Sprintf("neither %s nor a deploy key may push to %s", self.Login, x.Branch), "Add the deploy key or the account that the queue pushes with to Allowed to push and merge, under Settings, Repository, Protected branches.")
 	}
 	if slices.Sort(others); len(others) > 0 {
-		x.add("host_branch_open", fmt.Sprintf("%s can be changed past the queue: %s", x.Branch, hosts.Clip(strings.Join(slices.Compact(others), ", "), 200)),
+		x.out.Add("host_branch_open", fmt.Sprintf("%s can be changed past the queue: %s", x.Branch, hosts.Clip(strings.Join(slices.Compact(others), ", "), 200)),
 			"Under Settings, Repository, Protected branches let nobody merge, and nobody push but the key or the account that the queue pushes with.")
 	}
 }
@@ -176,15 +172,15 @@ func (x *examination) examineHooks(ctx context.Context, path string) {
 		}
 		return true
 	}); err != nil {
-		x.add("check_failed", fmt.Sprintf("the webhooks of %s cannot be read: %v", x.Project, err), "")
+		x.out.Add("check_failed", fmt.Sprintf("the webhooks of %s cannot be read: %v", x.Project, err), "")
 		return
 	}
 	switch {
 	case found == nil:
-		x.add("host_webhook_missing", fmt.Sprintf("%s has no webhook to %s", x.Project, path), "Add it under Settings, Webhooks. One that is of a group is not seen here.")
+		x.out.Add("host_webhook_missing", fmt.Sprintf("%s has no webhook to %s", x.Project, path), "Add it under Settings, Webhooks. One that is of a group is not seen here.")
 		return
 	case !isOn(found):
-		x.add("host_webhook_missing", fmt.Sprintf("GitLab has switched the webhook to %s off: too many were not taken", path), "Look at Recent events of the webhook (Settings, Webhooks), mend what is wrong, and send a test there, which switches it on.")
+		x.out.Add("host_webhook_missing", fmt.Sprintf("GitLab has switched the webhook to %s off: too many were not taken", path), "Look at Recent events of the webhook (Settings, Webhooks), mend what is wrong, and send a test there, which switches it on.")
 	}
 	var lacking []string
 	for name, on := range map[string]bool{"Comments": found.NoteEvents, "Merge request events": found.MergeRequestsEvents, "Job events": found.JobEvents, "Pipeline events": found.PipelineEvents} {
@@ -193,10 +189,10 @@ func (x *examination) examineHooks(ctx context.Context, path string) {
 		}
 	}
 	if slices.Sort(lacking); len(lacking) > 0 {
-		x.add("host_webhook_incomplete", "the webhook does not tell of "+strings.Join(lacking, ", "), "Choose these triggers in it.")
+		x.out.Add("host_webhook_incomplete", "the webhook does not tell of "+strings.Join(lacking, ", "), "Choose these triggers in it.")
 	}
 	if found.CustomWebhookTemplate != "" {
-		x.add("host_webhook_incomplete", "the webhook has a body of its own", "Take its custom webhook template away.")
+		x.out.Add("host_webhook_incomplete", "the webhook has a body of its own", "Take its custom webhook template away.")
 	}
 	x.out.Webhook = found.URL
 	x.out.Try = func(ctx context.Context) error {
