@@ -124,7 +124,7 @@ func (x *examination) arrivals(ctx context.Context, name string, h configuration
 			return
 		}
 	}
-	x.add("host_webhook_silent", queue, fmt.Sprintf("a webhook that the host was asked for has not come within %v", tryPatience), "Look at the host's list of recent deliveries: it may not reach the address, or may not be allowed to (Gitea: [webhook] ALLOWED_HOST_LIST).")
+	x.add("host_webhook_silent", queue, fmt.Sprintf("a webhook that the host was asked for has not come within %v", tryPatience), "Look at the host's list of recent deliveries: it may not reach the address, or may not be allowed to (Gitea: [webhook] ALLOWED_HOST_LIST; GitLab: Outbound requests, under Admin, Settings, Network).")
 }
 
 // readArrivals asks the service when webhooks came last.

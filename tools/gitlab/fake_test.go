@@ -76,8 +76,9 @@ type fake struct {
 	// failures counts deliveries in a row that were not taken; GitLab sends nothing until mended.
 	failures int
 	mended   time.Time
-	// jobs are under way.
+	// jobs are under way; those of pushes wait while gate is held.
 	jobs sync.WaitGroup
+	gate sync.RWMutex
 	// perMinute is the limit of requests; requests are the times of those of the last minute, refused counts what was beyond.
 	perMinute int
 	requests  []time.Time
@@ -121,6 +122,8 @@ func (f *fake) serveGit(out http.ResponseWriter, in *http.Request) {
 	f.git.Serve(out, in, func(by string, before, after map[string]string) {
 		f.jobs.Go(func() {
 			time.Sleep(jobDelay)
+			f.gate.RLock()
+			defer f.gate.RUnlock()
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.pushed(f.users[by], before, after)

@@ -65,9 +65,13 @@ func notice(header http.Header, body, secret []byte, now time.Time) (n hosts.Not
 	if json.Unmarshal(body, &p) != nil {
 		return n, errBody
 	}
-	// The id of an event (X-Gitlab-Event-UUID) may be that of several webhooks; a GitLab before 17.4 has no Idempotency-Key.
+	// The id of an event (X-Gitlab-Event-UUID) may be that of several webhooks; a GitLab before 17.4 has no Idempotency-Key. Only webhook-id is
+	// signed.
 	id := "Idempotency-Key"
-	if header.Get(id) == "" {
+	switch {
+	case strings.HasPrefix(string(secret), signingPrefix):
+		id = "webhook-id"
+	case header.Get(id) == "":
 		id = "X-Gitlab-Webhook-UUID"
 	}
 	n, err = hosts.NewNotice(header, id, p.Project.Path)

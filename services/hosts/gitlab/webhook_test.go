@@ -76,6 +76,11 @@ func TestADeliveryHasAnIDOfItsOwn(t *testing.T) {
 	if n, err := notice(header, body, []byte("s"), time.Now()); err != nil || n.Delivery != "w" {
 		t.Errorf("%+v, %v", n, err)
 	}
+	of := signed(string(body), signing, time.Now())
+	of.Set("Idempotency-Key", "another") // nobody has signed it
+	if n, err := notice(of, body, []byte(signing), time.Now()); err != nil || n.Delivery != "d" {
+		t.Errorf("%+v, %v", n, err)
+	}
 	header.Del("X-Gitlab-Webhook-UUID")
 	if n, err := notice(header, body, []byte("s"), time.Now()); err == nil {
 		t.Errorf("it is taken for %q", n.Delivery)
@@ -123,11 +128,12 @@ func FuzzWebhooksOfGitLabAreReadOrRefused(f *testing.F) {
 	f.Add([]byte(`{"object_kind":"pipeline","project":{"path_with_namespace":"/"},"object_attributes":{"sha":"a1","status":"success"}}`), "d")
 	f.Fuzz(func(t *testing.T, body []byte, delivery string) {
 		now := time.Now()
+		named := plain("s")
+		named["Idempotency-Key"] = []string{delivery}
 		for _, c := range []struct {
 			header http.Header
 			secret string
-		}{{plain("s"), "s"}, {signed(string(body), signing, now), signing}} {
-			c.header["Idempotency-Key"] = []string{delivery}
+		}{{named, "s"}, {signed(string(body), signing, now), signing}} {
 			n, err := notice(c.header, body, []byte(c.secret), now)
 			if err == nil && n.Event != "" && (n.Number < 0 || n.Number == 0 && n.Commit == "" || len(n.Commit) > hosts.MaxCommit || !strings.Contains(n.Repository, "/") || n.Delivery == "" || len(n.Delivery) > hosts.MaxDelivery) {
 				t.Errorf("%+v", n)
