@@ -385,6 +385,28 @@ func TestAHostAtItsLimitsIsLeftAloneAndTakesWhatEndedFirst(t *testing.T) {
 	}
 }
 
+// TestAReportThatHasToWaitHoldsUpNoLook: somebody cancels while a status is refused for an hour.
+func TestAReportThatHasToWaitHoldsUpNoLook(t *testing.T) {
+	b := newBench(t)
+	b.queued(7)
+	b.refuse = func(r Report) error {
+		if b.refuse = nil; r.Status.State == StatusPending {
+			p := b.pulls[7]
+			p.Events, p.Last = append(p.Events, Event{ID: 20, Kind: Commented, Text: "/landfall cancel", Permission: WritePermission, By: User{ID: 3, Login: "ada"}}), 20
+			b.pulls[7] = p
+			b.apply(&eventsv1.HostNoticed{Queue: "main", Number: 7})
+		}
+		return &Later{Until: b.now.Add(time.Hour)}
+	}
+	b.facts = nil
+	b.answer(Placed{Queue: "main", Places: map[string]Place{"pr-7": {Position: 2, State: "testing"}}})
+	b.core.flying++ // the answer is one to no question
+	b.pass(statusEvery)
+	if b.refuse != nil || len(b.facts) != 1 {
+		t.Errorf("facts are %v", b.facts)
+	}
+}
+
 // dueOf is the simple twin of the agenda: it walks all reviews.
 func dueOf(c *Core) (due []key) {
 	for k, r := range c.reviews {

@@ -285,6 +285,9 @@ func (c *Core) result(result any) {
 		case o.Err != nil:
 			r.noticed = true
 			c.failed(o.Key, r, "a pull request cannot be looked at; trying again", o.Err)
+			if later := (*Later)(nil); errors.As(o.Err, &later) {
+				r.nextUS = r.waitUS
+			}
 		default:
 			r.failures, r.pull = 0, &o.Pull
 			if !o.Pull.Merged {
@@ -301,9 +304,7 @@ func (c *Core) result(result any) {
 
 func (c *Core) failed(k key, r *review, text string, err error) {
 	if later := (*Later)(nil); errors.As(err, &later) {
-		if r.waitUS = later.Until.UnixMicro(); r.noticed {
-			r.nextUS = r.waitUS
-		}
+		r.waitUS = later.Until.UnixMicro()
 		c.log(slog.LevelDebug, "the host's limits are reached; trying later", "queue", k.queue, "number", k.number, "until", later.Until, "error", err)
 		return
 	}
