@@ -85,6 +85,9 @@ func spaceOf(entries []gitrepo.Entry, closed *targets.Workspace, target string) 
 	return s
 }
 
+// lookedElsewhere is why a step has failed whose commands passed: by nothing that they have printed.
+const lookedElsewhere = "All commands passed, but the step looked for files of the repository that its target does not depend on."
+
 // judgeLookups has a step that has passed fail if it looked for files of the repository that its workspace does not hold: they can
 // change without the target being verified again.
 func judgeLookups(result *execution.Result) {
@@ -93,7 +96,7 @@ func judgeLookups(result *execution.Result) {
 	}
 	last := &result.Commands[len(result.Commands)-1]
 	last.Outcome, result.Outcome, result.FailedCommand = execution.Failed, execution.Failed, last.Name
-	result.Reason = "All commands passed, but the step looked for files of the repository that its target does not depend on."
+	result.Reason = lookedElsewhere
 }
 
 // lookedFor returns a line about lookups of the steps of a target, "" if there are none.

@@ -32,7 +32,7 @@ func TestAStepFindsOnlyWhatItsTargetDependsOn(t *testing.T) {
 		"inside": "cd deep/er && cat ../../../docs/guides/a.md",
 		"hidden": "cd deep/er && cat ../../../.github/ci.yml",
 		"silent": "test ! -e ../README.md || grep -q read ../README.md",
-		"lists":  "for entry in ../*; do true; done",
+		"lists":  "echo 'error: as the test expects'; for entry in ../*; do true; done",
 		"reads":  "grep -q '^module' ../tools/go.mod",
 	})
 	files["README.md"], files["docs/guides/a.md"] = "read me", "guide"
@@ -68,6 +68,9 @@ func TestAStepFindsOnlyWhatItsTargetDependsOn(t *testing.T) {
 		}
 		if want != "" && !slices.Contains(f.Decisive, strings.NewReplacer("%", want, "TARGET", name, "DECLARED", declared).Replace(line)) {
 			t.Errorf("%s: decisive lines %q, want one about %s", name, f.Decisive, want)
+		}
+		if name == "//lists:t" && len(f.Decisive) != 1 {
+			t.Errorf("all commands passed, so nothing that they print is decisive: %q", f.Decisive)
 		}
 	}
 }

@@ -282,7 +282,9 @@ func (w *worker) decisiveLines(place *workplace, result execution.Result, log st
 	if how, is := strings.CutPrefix(result.Reason, fmt.Sprintf("Command %q ", result.FailedCommand)); is && result.Outcome == execution.Failed {
 		tree.Ended = strings.TrimSuffix(how, ".") // of what has no result the reason is told anyway
 	}
-	lines = decisive.Lines(output, tree, w.reportsOf(place, output, started)...)
+	if result.Reason != lookedElsewhere {
+		lines = decisive.Lines(output, tree, w.reportsOf(place, output, started)...)
+	}
 	for _, hint := range []string{place.unreachable(output), place.space.lookedFor(result.Lookups, place.step.Target.Name)} {
 		if hint != "" {
 			lines = append([]string{hint}, lines...)
