@@ -190,7 +190,7 @@ func makes(lines []string, _ Tree) (found []finding) {
 }
 
 var (
-	complains = regexp.MustCompile(`(?i)\b(?:errors?|fail(?:ed|ure|ures|s)?|fatal|panic|exception|not found|cannot|can't|denied|no such|no module named|undefined|unexpected|mismatch|differs?)\b`)
+	complains = regexp.MustCompile(`(?i)\b(?:errors?|fail(?:ed|ure|ures|s)?|fatal|panic|exception|not found|cannot|can't|denied|no such|no module named|undefined|unexpected|mismatch|differs?|(?:bad|unknown|invalid|unrecognized) (?:options?|flags?|arguments?|commands?))\b`)
 	harmless  = regexp.MustCompile(`(?i)^npm (?:err!|error|warn)|^warning\b`)
 	// none matches a count of failures that is zero: "0 tests failed", "no errors", "# fail 0", "Failures: 0,".
 	none = regexp.MustCompile(`(?i)(?:^|[^\w.])(?:0|no) (?:tests? )?(?:errors?|problems?|fail(?:ed|ing|ures?|s)?)\b|\b(?:errors?|fail(?:ed|ures?|s)?)(?:\s*[:=]\s*|\s+)0(?:[,;)|\]]|\.?\s*$|\.\s)`)
@@ -249,12 +249,49 @@ func npm(lines []string) (found []finding) {
 	return found
 }
 
-// lastLines returns the last lines that are not empty, without summaries that count no failure.
+// lastOf returns the last lines of the command, also those of a warning if there are no others, else of what services have printed,
+// with their names.
+func lastOf(lines, service []string) (found []finding) {
+	command := len(lines)
+	if i := slices.IndexFunc(service, func(name string) bool { return name != "" }); i >= 0 {
+		command = i
+	}
+	if found = lastLines(withoutWarnings(lines[:command])); len(found) == 0 {
+		found = lastLines(lines[:command])
+	}
+	if len(found) == 0 {
+		found = lastLines(lines)
+		for i, f := range found {
+			found[i].text = service[f.at] + " | " + f.text
+		}
+	}
+	return found
+}
+
+// lastLines returns the last lines that are not empty, without summaries that count no failure, and what npm prints before it runs a
+// script.
 func lastLines(lines []string) (found []finding) {
 	for i := len(lines) - 1; i >= 0 && len(found) < Most; i-- {
-		if strings.TrimSpace(lines[i]) != "" && !isClean(lines[i]) {
+		if strings.TrimSpace(lines[i]) != "" && !isClean(lines[i]) && !announces(lines, i) {
 			found = append([]finding{{end, i, lines[i]}}, found...)
 		}
 	}
 	return found
 }
+
+// announces reports whether a line is one of the two by which npm, between empty lines, announces a script.
+func announces(lines []string, i int) bool {
+	at := func(i int) string {
+		if i < 0 || i >= len(lines) {
+			return ""
+		}
+		return lines[i]
+	}
+	is := func(first int) bool {
+		return at(first-1) == "" && npmScript.MatchString(at(first)) && strings.HasPrefix(at(first+1), "> ") && at(first+2) == ""
+	}
+	return is(i) || is(i-1)
+}
+
+// npmScript is what npm runs: "> @shop/cart@1.0.0 test", or "> test" of a package without a version.
+var npmScript = regexp.MustCompile(`^> (?:@?[\w./-]+@\S+ )?[\w:.-]+$`)

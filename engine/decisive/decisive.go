@@ -77,13 +77,13 @@ func Lines(output []byte, tree Tree, reports ...[]byte) []string {
 			}
 		}
 	}
-	for _, fallback := range []func([]string) []finding{mentions, npm, noTests, lastLines} {
+	for _, fallback := range []func([]string) []finding{mentions, npm, noTests} {
 		if len(found) == 0 {
 			found = fallback(withoutWarnings(lines))
 		}
 	}
 	if len(found) == 0 {
-		found = lastLines(lines)
+		found = lastOf(lines, ofServices(output))
 	}
 	slices.SortStableFunc(found, func(a, b finding) int {
 		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.at, b.at))

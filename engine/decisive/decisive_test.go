@@ -250,7 +250,15 @@ func TestHowACommandEndedComesBeforeAnyLine(t *testing.T) {
 		{"no output", "", "ended with exit code 3", ""},
 		{"nobody knows how it ended", "tick 1\n", "", "tick 1"},
 		{"the builder's own lines about services", "\n[output of service web]\n\n[output of service db-2]\n[70 bytes left out]\n", "did not start", ""},
-		{"what a service printed", "\n[output of service web]\nlistening\n", "did not start", "did not start: listening"},
+		{"what a service printed", "\n[output of service web]\nlistening\n", "did not start", "did not start: web | listening"},
+		{"what several services printed", "\n[output of service web]\nlistening\n\n[output of service db]\nGET / 200\n", "ended with exit code 1", "ended with exit code 1: web | listening|db | GET / 200"},
+		{"a command beside services", "total 3\n\n[output of service web]\nGET / 200\nGET /x 200\n", "ended with exit code 1", "ended with exit code 1: total 3"},
+		{"a command with a warning beside services", "warning: old\n\n[output of service web]\nGET / 200\n", "ended with exit code 1", "ended with exit code 1: warning: old"},
+		{"a service that speaks of an error", "total 3\n\n[output of service web]\nconnection failed\nbye\n", "ended with exit code 1", "connection failed"},
+		{"what npm runs", "\n> web@1.0.0 test\n> node test.js\n\ntotal 3\nnpm error code 1\n", "ended with exit code 1", "ended with exit code 1: total 3|npm error code 1"},
+		{"what npm runs, of a package without a version", "\n> test\n> node test.js\n\ntotal 3\n", "ended with exit code 1", "ended with exit code 1: total 3"},
+		{"a difference of lines that are new", "1a2,3\n> price\n> name\n", "ended with exit code 1", "ended with exit code 1: 1a2,3|> price|> name"},
+		{"an option that a program does not know", "\n> test\n> node --strip src/a.ts\n\nnode: bad option: --strip\nnpm error code 9\n", "ended with exit code 9", "node: bad option: --strip"},
 	} {
 		if got := strings.Join(decisive.Lines([]byte(c.output), decisive.Tree{Ended: c.ended}), "|"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

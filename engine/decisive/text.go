@@ -18,13 +18,7 @@ const (
 // clean returns the lines of an output as a person saw them: without colours and what a terminal overwrote, and with what JSON
 // was wrapped around.
 func clean(output []byte) []string {
-	if len(output) > maxOutput {
-		output = append(bytes.Clone(output[:maxOutput/2]), output[len(output)-maxOutput/2:]...)
-	}
-	lines := strings.Split(unwrap(string(bytes.ToValidUTF8(output, nil))), "\n")
-	if len(lines) > maxLines {
-		lines = append(lines[:maxLines/2:maxLines/2], lines[len(lines)-maxLines/2:]...)
-	}
+	lines := split(output)
 	for i, line := range lines {
 		if lines[i] = visible(line); buildersOwn.MatchString(lines[i]) {
 			lines[i] = ""
@@ -33,8 +27,32 @@ func clean(output []byte) []string {
 	return lines
 }
 
+func split(output []byte) []string {
+	if len(output) > maxOutput {
+		output = append(bytes.Clone(output[:maxOutput/2]), output[len(output)-maxOutput/2:]...)
+	}
+	lines := strings.Split(unwrap(string(bytes.ToValidUTF8(output, nil))), "\n")
+	if len(lines) > maxLines {
+		lines = append(lines[:maxLines/2:maxLines/2], lines[len(lines)-maxLines/2:]...)
+	}
+	return lines
+}
+
 // buildersOwn are the builder's own lines in an output: of what was too long, and before what a service has printed.
-var buildersOwn = regexp.MustCompile(`^\[(?:[0-9]+ bytes left out(?:: the output limit is [0-9]+ bytes)?|output of service .+)\]$`)
+var buildersOwn = regexp.MustCompile(`^\[(?:[0-9]+ bytes left out(?:: the output limit is [0-9]+ bytes)?|output of service (.+))\]$`)
+
+// ofServices returns for each line of an output the service that has printed it; "" for those of the command, which come first.
+func ofServices(output []byte) []string {
+	lines := split(output)
+	of, name := make([]string, len(lines)), ""
+	for i, line := range lines {
+		if m := match(buildersOwn, visible(line)); m != nil && m[1] != "" {
+			name = m[1]
+		}
+		of[i] = name
+	}
+	return of
+}
 
 var terminal = regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
 

@@ -330,7 +330,7 @@ func TestAnEjectionBlamesNobody(t *testing.T) {
 
 // TestAServiceThatWasNotReadyIsTheReason, and not the builder's own line about what it printed, or what it printed.
 func TestAServiceThatWasNotReadyIsTheReason(t *testing.T) {
-	for printed, then := range map[string]string{"": "", "listening\n": ": listening"} {
+	for printed, then := range map[string]string{"": "", "listening\n": ": web | listening"} {
 		b := newBlame(t, "c")
 		b.Schedule(main, "b1", "c", nil, "//x")
 		b.Prepare(main, "b1", "c", "//x")
