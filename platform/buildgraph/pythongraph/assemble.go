@@ -289,6 +289,9 @@ var documents = regexp.MustCompile(`(?i)^((README|CHANGE(S|LOG)?|HISTORY|NEWS|CO
 // data matches endings of what programs read.
 var data = regexp.MustCompile(`(?i)\.(csv|tsv|json|ya?ml|toml|xml|ini|cfg|html?|sql|py)$`)
 
+// licenses matches the documents that every project is packed with, where it does not say which.
+var licenses = regexp.MustCompile(`^(LICEN[CS]E|COPYING|NOTICE|AUTHORS)`)
+
 // isDocument reports whether a file in a project's folder is a document, unless the project or a test names it.
 func isDocument(name string) bool {
 	return documents.MatchString(name) && (!data.MatchString(name) || name[0] == '.')
@@ -312,7 +315,7 @@ func (a *assembler) addData() {
 	has := make([]bool, len(a.all))
 	for _, f := range slices.Backward(a.all) {
 		top := f.project != nil && f.project.folder == f
-		var direct, all []targets.Node
+		var direct, words, all []targets.Node
 		for _, i := range f.files {
 			name := a.name(f, i)
 			if !isData(name) && !a.isLink(i) || a.interpretedFile(a.entries[i].Path) {
@@ -323,16 +326,14 @@ func (a *assembler) addData() {
 				node = a.linkNode(i)
 			}
 			all = append(all, node)
-			if !top || !isDocument(name) {
+			if !top || !isDocument(name) || licenses.MatchString(name) {
 				direct = append(direct, node)
+			} else {
+				words = append(words, node)
 			}
 		}
-		if len(direct) > 0 {
-			node := a.builder.Definition(filesName(f.path), nil)
-			for _, to := range direct {
-				a.edge(node, to)
-			}
-		}
+		a.defineAll(filesName(f.path), direct)
+		a.defineAll(documentsName(f.path), words)
 		subs := slices.DeleteFunc(slices.Clone(f.subs), func(sub *folder) bool { return !has[sub.index] })
 		if len(all)+len(subs) == 0 {
 			continue
@@ -359,6 +360,17 @@ func (a *assembler) addOwnData(f *folder, subs []*folder) {
 		if !sub.holdsProjects {
 			a.refDefinition(node, dataName(sub.path))
 		}
+	}
+}
+
+// defineAll defines what stands for some nodes, if there are any.
+func (a *assembler) defineAll(name string, nodes []targets.Node) {
+	if len(nodes) == 0 {
+		return
+	}
+	node := a.builder.Definition(name, nil)
+	for _, to := range nodes {
+		a.edge(node, to)
 	}
 }
 

@@ -45,6 +45,38 @@ func TestAFolderThatAToolTakesForItsOwnIsInTheHashAndTheWorkspace(t *testing.T) 
 	}
 }
 
+// TestTheLicensesOfAProjectAreInItsHash: whatever builds a project reads them, and packs them with it.
+func TestTheLicensesOfAProjectAreInItsHash(t *testing.T) {
+	for name, c := range map[string]struct{ project, file, want string }{
+		"a license":           {"", "LICENSE", "., tests [test]"},
+		"one by its name":     {"", "LICENCE-MIT.txt", "., tests [test]"},
+		"who wrote it":        {"", "AUTHORS.md", "., tests [test]"},
+		"a notice":            {"", "NOTICE", "., tests [test]"},
+		"a copy":              {"", "COPYING.LESSER", "., tests [test]"},
+		"another document":    {"", "CHANGES.md", ""},
+		"by a pattern":        {"license-files = [\"CONTRIB*\"]\n", "CONTRIBUTORS.md", "., tests [test]"},
+		"in a folder":         {"license-files = [\"LICENSES/*\"]\n", "LICENSES/MIT.txt", "., tests [test]"},
+		"as hatch had them":   {"license-files = {paths = [\"legal/**/*.txt\"]}\n", "legal/eu/EUPL.txt", "., tests [test]"},
+		"a folder without":    {"", "LICENSES/MIT.txt", ""},
+		"as setuptools does":  {"[tool.setuptools]\nlicense-files = [\"legal/?OPYING\"]\n", "legal/COPYING", "., tests [test]"},
+		"for all of a folder": {"license-files = [\"*\"]\n", "CHANGES.md", "., tests [test]"},
+	} {
+		base := memoryTree{"pyproject.toml": "[project]\nname = \"shop\"\nversion = \"1\"\n" + c.project + "\n[build-system]\nrequires = [\"hatchling\"]\nbuild-backend = \"hatchling.build\"\n",
+			"src/shop/__init__.py": "", "tests/test_a.py": "import shop\n\ndef test_a():\n    pass\n"}
+		head := base.with(memoryTree{c.file: "words\n"})
+		if got := delta(t, base, head); got != c.want {
+			t.Errorf("%s: adding %s affects %q, want %q", name, c.file, got, c.want)
+		}
+		if got := delta(t, head, base.with(memoryTree{c.file: "other words\n"})); got != c.want {
+			t.Errorf("%s: changing %s affects %q, want %q", name, c.file, got, c.want)
+		}
+		graph := loadWith(t, Options{Closed: true}, head)
+		if _, there := graph.Workspace("python://tests [test]").Files[c.file]; there != (c.want != "") {
+			t.Errorf("%s: the workspace of the tests has %s: %v", name, c.file, there)
+		}
+	}
+}
+
 // TestATestThatGoesThroughProjectsDependsOnAllManifests: they are in every closed workspace, so it would not fail for want of them.
 func TestATestThatGoesThroughProjectsDependsOnAllManifests(t *testing.T) {
 	for code, want := range map[string]bool{

@@ -165,6 +165,13 @@ func (a *assembler) addProjectFiles(node targets.Node, p *project) {
 		for _, name := range p.py.names {
 			a.importModule(node, p, name)
 		}
+		for _, dir := range p.py.licenses {
+			if dir == "" {
+				a.refDefinition(node, documentsName(p.dir()))
+			} else {
+				a.addFolder(node, below(p.dir(), dir))
+			}
+		}
 	}
 	a.addBesides(node, p)
 	if p.native {

@@ -55,6 +55,7 @@ func binariesName(dir string) string    { return "python:" + below(dir, "*.so") 
 func codeName(dir string) string        { return "python:code of " + below(dir, "...") }
 func moduleNode(file string) string     { return "python:module " + file }
 func filesName(dir string) string       { return "python:files of " + below(dir, "*") }
+func documentsName(dir string) string   { return "python:documents of " + below(dir, "*") }
 func dataName(dir string) string        { return "python:data of " + below(dir, "...") }
 func ownDataName(dir string) string     { return "python:data of " + below(dir, "... but for projects") }
 func markersName(dir string) string     { return "python:projects in " + below(dir, "*") }

@@ -9,7 +9,7 @@ import (
 func TestWhatATestNamesOutsideOfItsFolderIsAnInput(t *testing.T) {
 	project := func(name string) string { return "[project]\nname = \"" + name + "\"\nversion = \"1\"\n" }
 	base := memoryTree{
-		"pkg_a/pyproject.toml": project("a"), "pkg_a/tests/deep/x.txt": "1\n", "pkg_a/data/x.json": "1\n", "pkg_a/README.md": "1\n", "pkg_a/LICENSE": "1\n", "pkg_a/lib/x/y.py": "1\n",
+		"pkg_a/pyproject.toml": project("a"), "pkg_a/tests/deep/x.txt": "1\n", "pkg_a/data/x.json": "1\n", "pkg_a/README.md": "1\n", "pkg_a/CHANGES": "1\n", "pkg_a/lib/x/y.py": "1\n",
 		"pkg_b/pyproject.toml": project("b"), "pkg_b/x.json": "1\n", "pkg_b/data/y.json": "1\n", "pkg_b/test_b.py": "",
 		"shared/z.json": "1\n", "away/f": "1\n", "link": "mode 120000 away",
 	}
@@ -39,24 +39,24 @@ func TestWhatATestNamesOutsideOfItsFolderIsAnInput(t *testing.T) {
 		// From where pytest runs.
 		`Path("README.md").read_text()`:               {memoryTree{"pkg_a/README.md": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
 		`run("cat README.md")`:                        {memoryTree{"pkg_a/README.md": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
-		`open("LICENSE")`:                             {memoryTree{"pkg_a/LICENSE": "2\n"}, memoryTree{"pkg_a/README.md": "2\n"}},
-		`open("READ" + "ME" ".md")`:                   {memoryTree{"pkg_a/README.md": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
-		`(Path.cwd() / "README.md").read_text()`:      {memoryTree{"pkg_a/README.md": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
+		`open("CHANGES")`:                             {memoryTree{"pkg_a/CHANGES": "2\n"}, memoryTree{"pkg_a/README.md": "2\n"}},
+		`open("READ" + "ME" ".md")`:                   {memoryTree{"pkg_a/README.md": "2\n"}, memoryTree{"pkg_a/CHANGES": "2\n"}},
+		`(Path.cwd() / "README.md").read_text()`:      {memoryTree{"pkg_a/README.md": "2\n"}, memoryTree{"pkg_a/CHANGES": "2\n"}},
 		`os.path.join(os.getcwd(), "data", "x.json")`: {memoryTree{"pkg_a/data/x.json": "2\n"}, memoryTree{"pkg_a/data/new": "2\n"}},
-		`os.path.join("data", name)`:                  {memoryTree{"pkg_a/data/new": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
+		`os.path.join("data", name)`:                  {memoryTree{"pkg_a/data/new": "2\n"}, memoryTree{"pkg_a/CHANGES": "2\n"}},
 		`Path("data") / "x.json"`:                     {memoryTree{"pkg_a/data/x.json": "2\n"}, memoryTree{"pkg_a/data/new": "2\n"}},
-		`open("data/" + name)`:                        {memoryTree{"pkg_a/data/new": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
-		`open(f"data/{name}")`:                        {memoryTree{"pkg_a/data/new": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
-		`Path("lib").rglob("*.py")`:                   {memoryTree{"pkg_a/lib/x/y.py": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
-		`glob.glob("lib/**/*.py")`:                    {memoryTree{"pkg_a/lib/x/new.py": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
+		`open("data/" + name)`:                        {memoryTree{"pkg_a/data/new": "2\n"}, memoryTree{"pkg_a/CHANGES": "2\n"}},
+		`open(f"data/{name}")`:                        {memoryTree{"pkg_a/data/new": "2\n"}, memoryTree{"pkg_a/CHANGES": "2\n"}},
+		`Path("lib").rglob("*.py")`:                   {memoryTree{"pkg_a/lib/x/y.py": "2\n"}, memoryTree{"pkg_a/CHANGES": "2\n"}},
+		`glob.glob("lib/**/*.py")`:                    {memoryTree{"pkg_a/lib/x/new.py": "2\n"}, memoryTree{"pkg_a/CHANGES": "2\n"}},
 		`glob.glob("*.md")`:                           {memoryTree{"pkg_a/README.md": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
-		`Path(".").rglob("*")`:                        {memoryTree{"pkg_a/LICENSE": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
-		`os.listdir()`:                                {memoryTree{"pkg_a/LICENSE": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
-		`for x in Path.cwd().iterdir(): pass`:         {memoryTree{"pkg_a/LICENSE": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
-		`(tmp_path / "a").glob("*")`:                  {memoryTree{"pkg_a/tests/test_a.py": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
-		`open(f"{here}/x.py"), "a.b".split(".")`:      {memoryTree{"pkg_a/tests/test_a.py": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
-		`open("later/x.json")`:                        {memoryTree{"pkg_a/later/x.json": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
-		`(HERE / "helpers/run.py").read_text()`:       {memoryTree{"pkg_a/tests/helpers/run.py": "2\n"}, memoryTree{"pkg_a/LICENSE": "2\n"}},
+		`Path(".").rglob("*")`:                        {memoryTree{"pkg_a/CHANGES": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
+		`os.listdir()`:                                {memoryTree{"pkg_a/CHANGES": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
+		`for x in Path.cwd().iterdir(): pass`:         {memoryTree{"pkg_a/CHANGES": "2\n"}, memoryTree{"pkg_b/x.json": "2\n"}},
+		`(tmp_path / "a").glob("*")`:                  {memoryTree{"pkg_a/tests/test_a.py": "2\n"}, memoryTree{"pkg_a/CHANGES": "2\n"}},
+		`open(f"{here}/x.py"), "a.b".split(".")`:      {memoryTree{"pkg_a/tests/test_a.py": "2\n"}, memoryTree{"pkg_a/CHANGES": "2\n"}},
+		`open("later/x.json")`:                        {memoryTree{"pkg_a/later/x.json": "2\n"}, memoryTree{"pkg_a/CHANGES": "2\n"}},
+		`(HERE / "helpers/run.py").read_text()`:       {memoryTree{"pkg_a/tests/helpers/run.py": "2\n"}, memoryTree{"pkg_a/CHANGES": "2\n"}},
 	} {
 		tree := base.with(memoryTree{"pkg_a/tests/test_a.py": code + "\n"})
 		affected := func(edit memoryTree) bool {

@@ -11,10 +11,10 @@ func TestProgramsThatGoThroughFoldersDependOnThem(t *testing.T) {
 	project := func(name string) string { return "[project]\nname = \"" + name + "\"\nversion = \"1\"\n" }
 	base := memoryTree{
 		"pyproject.toml": project("root"), "uv.lock": "version = 1\n", "NOTICE": "1\n",
-		"a/pyproject.toml": project("a"), "a/LICENSE": "1\n", "a/lib/x/y.py": "1\n", "b/pyproject.toml": project("b"), "b/z.py": "1\n",
+		"a/pyproject.toml": project("a"), "a/CHANGES": "1\n", "a/lib/x/y.py": "1\n", "b/pyproject.toml": project("b"), "b/z.py": "1\n",
 	}
 	const launch = "import subprocess\nsubprocess."
-	below := memoryTree{"a/LICENSE": "2\n"}
+	below := memoryTree{"a/CHANGES": "2\n"}
 	outside := memoryTree{"b/z.py": "2\n"}
 	manifest := memoryTree{"b/pyproject.toml": project("b") + "# more\n"}
 	for code, c := range map[string]struct{ affected, not []memoryTree }{

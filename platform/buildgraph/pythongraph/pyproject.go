@@ -26,6 +26,8 @@ type pyproject struct {
 	discovers bool
 	// files are paths that it names, relative to its folder; names are dotted names of modules.
 	files, names []string
+	// licenses are folders in which patterns of license files look, relative to its folder, "" for that.
+	licenses []string
 	// plugins are modules of entry points, but for scripts.
 	plugins []string
 
@@ -269,7 +271,16 @@ func (p *pyproject) readBuild(t table) {
 			}
 		})
 	}
-	p.files, p.names = unique(p.files), unique(p.names)
+	for _, value := range []any{t.table("project")["license-files"], tool["license-files"]} {
+		eachText(value, func(s string) {
+			if at := strings.IndexAny(s, "*?[{"); at >= 0 && (strings.Contains(s[:at], "/") || !licenses.MatchString(s[:at])) {
+				p.licenses = append(p.licenses, folderOf(s[:at]))
+			} else if at < 0 {
+				p.files = append(p.files, path.Clean(s))
+			}
+		})
+	}
+	p.files, p.names, p.licenses = unique(p.files), unique(p.names), unique(p.licenses)
 }
 
 func onlyKeys(t table, keys ...string) bool {

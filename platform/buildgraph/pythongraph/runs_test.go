@@ -14,12 +14,12 @@ func TestWhatTestsReadWhenTheyRunIsPartOfTheTarget(t *testing.T) {
 		"pyproject.toml":           "[project]\nname = \"shop\"\nversion = \"1\"\n",
 		"README.md":                "# shop\n",
 		"changes.csv":              "1\n",
-		"LICENSE":                  "free\n",
+		"CHANGES":                  "free\n",
 		"src/shop/__init__.py":     "",
 		"src/shop/deep/prices.py":  "PRICE = 1\n",
 		"docs/index.rst":           "shop\n",
 		"tests/data/x.json":        "{}\n",
-		"tests/test_readme.py":     "from pathlib import Path\nfrom subprocess import check_output\ndef test_readme():\n    assert 'shop' in Path('README.md').read_text()\n    assert check_output('cat LICENSE', shell=True) and open('LICENSE').read()\n",
+		"tests/test_readme.py":     "from pathlib import Path\nfrom subprocess import check_output\ndef test_readme():\n    assert 'shop' in Path('README.md').read_text()\n    assert check_output('cat CHANGES', shell=True) and open('CHANGES').read()\n",
 		"tests/unit/test_x.py":     "import csv, os\ndef test_x():\n    assert open('tests/data/x.json').read()\n    assert list(csv.reader(open(os.path.join(os.getcwd(), 'changes.csv'))))\n",
 		"tests/lint/test_lint.py":  "from pathlib import Path\nimport pytest\n@pytest.mark.parametrize('file', Path('src').rglob('*.py'))\ndef test_lint(file):\n    assert '\\t' not in file.read_text()\n",
 		"tests/lint/test_docs.py":  "import glob\ndef test_docs():\n    assert [open(f).read() for f in glob.glob('docs/*.rst')]\n",
@@ -28,7 +28,7 @@ func TestWhatTestsReadWhenTheyRunIsPartOfTheTarget(t *testing.T) {
 	project := tree.write(t)
 	graph := load(t, tree)
 	for folder, least := range map[string][]string{
-		"tests": {"README.md", "LICENSE"}, "tests/unit": {"tests/data/x.json", "changes.csv"}, "tests/lint": {"src/shop/deep/prices.py", "docs/index.rst"}, "tests/other": nil,
+		"tests": {"README.md", "CHANGES"}, "tests/unit": {"tests/data/x.json", "changes.csv"}, "tests/lint": {"src/shop/deep/prices.py", "docs/index.rst"}, "tests/other": nil,
 	} {
 		target, ok := graph.Target("python://" + folder + " [test]")
 		if !ok {
