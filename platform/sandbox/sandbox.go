@@ -88,9 +88,12 @@ func SystemPaths() []string {
 	return list
 }
 
+// packages is a folder that holds Node's packages and nothing else.
+const packages = "/node_modules/"
+
 // ToolPaths returns what the folders of a PATH need to be readable for the programs in them to run: the folders themselves,
 // where one is the bin of an installation (a toolchain, with lib beside bin) the whole of it, and the same for the programs
-// elsewhere that links in them lead to. Home folders and folders whose names begin with a dot are not taken for
+// elsewhere that links in them lead to, or the node_modules that such a program is in. Home folders and folders whose names begin with a dot are not taken for
 // installations: credentials are kept there.
 func ToolPaths(path string, home string) []string {
 	var list []string
@@ -122,6 +125,8 @@ func ToolPaths(path string, home string) []string {
 			}
 			if above := installation(filepath.Dir(program), home); above != "" {
 				add(above)
+			} else if before, _, is := strings.Cut(program, packages); is {
+				add(before + strings.TrimSuffix(packages, "/")) // A program of Node's reads its package, and those that this one needs.
 			} else if info, err := os.Stat(program); err == nil && info.Mode().IsRegular() {
 				add(program)
 			}

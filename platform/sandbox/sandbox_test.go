@@ -17,7 +17,8 @@ func TestToolsBehindLinksAreReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(elem ...string) string { return filepath.Join(append([]string{root}, elem...)...) }
-	for _, file := range []string{"pythons/3.11/bin/python3", "pythons/3.11/lib/os.py", "src/secret", "src/tool", ".hidden/bin/x", ".hidden/lib/y"} {
+	for _, file := range []string{"pythons/3.11/bin/python3", "pythons/3.11/lib/os.py", "src/secret", "src/tool", ".hidden/bin/x", ".hidden/lib/y",
+		".npm-global/lib/node_modules/pnpm/bin/pnpm.cjs", ".npm-global/lib/node_modules/pnpm/dist/pnpm.cjs"} {
 		if err := os.MkdirAll(filepath.Dir(at(file)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -28,6 +29,7 @@ func TestToolsBehindLinksAreReadable(t *testing.T) {
 	for link, to := range map[string]string{
 		"venv/bin/python": "python3", "venv/bin/python3": at("pythons/3.11/bin/python3"), "venv/bin/gone": at("gone"),
 		"bin/tool": at("src/tool"), "bin/x": at(".hidden/bin/x"), "bin/folder": at("src"),
+		".npm-global/bin/pnpm": "../lib/node_modules/pnpm/bin/pnpm.cjs",
 	} {
 		if err := os.MkdirAll(filepath.Dir(at(link)), 0o755); err != nil {
 			t.Fatal(err)
@@ -36,9 +38,9 @@ func TestToolsBehindLinksAreReadable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := sandbox.ToolPaths(at("venv/bin")+":"+at("bin")+":relative", at("home"))
+	got := sandbox.ToolPaths(at("venv/bin")+":"+at("bin")+":"+at(".npm-global/bin")+":relative", at("home"))
 	slices.Sort(got)
-	want := []string{at(".hidden/bin/x"), at("bin"), at("pythons/3.11"), at("src/tool"), at("venv/bin")}
+	want := []string{at(".hidden/bin/x"), at(".npm-global/bin"), at(".npm-global/lib/node_modules"), at("bin"), at("pythons/3.11"), at("src/tool"), at("venv/bin")}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
