@@ -171,7 +171,7 @@ func failure(header http.Header, err error) error {
 		}
 		return &hosts.Later{Until: until, Why: "GitLab's limit of requests is reached"}
 	case answer.StatusCode >= 300 && answer.StatusCode < 400:
-		return answered(answer.StatusCode, "the project has another path now")
+		return answered(answer.StatusCode, "it is elsewhere now: the server has another address (https?), or the project another path")
 	}
 	return answered(answer.StatusCode, hosts.Clip(answer.Message, 300))
 }
