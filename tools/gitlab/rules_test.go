@@ -219,6 +219,23 @@ func TestAStatusStaysInItsPipeline(t *testing.T) {
 	}
 }
 
+// TestAStatusOfSomebodyElseIsNotTheQueues, whatever its name is.
+func TestAStatusOfSomebodyElseIsNotTheQueues(t *testing.T) {
+	c := newClone(t)
+	r := c.adapter()
+	head := c.look(r).Head
+	c.mu.Lock()
+	_, no := c.setStatus(c.users["ada"], head, gitlab.SetCommitStatusOptions{State: gitlab.Success, Name: new(hosts.StatusName("main")), Description: new("Landed")})
+	c.mu.Unlock()
+	if got := c.look(r).Status; no != nil || got != (hosts.Status{}) {
+		t.Errorf("it is %+v: %v", got, no)
+	}
+	s := hosts.Status{State: hosts.StatusPending, Text: "In the queue"}
+	if err := r.SetStatus(t.Context(), head, s); err != nil || c.look(r).Status != s {
+		t.Errorf("it is %+v: %v", c.look(r).Status, err)
+	}
+}
+
 // TestAForkHasAStatus, in the project that it goes to: no branch there has its commit.
 func TestAForkHasAStatus(t *testing.T) {
 	c := newClone(t)
