@@ -31,7 +31,9 @@ type flags struct {
 	asJSON                                                 bool
 	// uncommitted are the manifests of the working folder that the commit lacks.
 	uncommitted []string
-	logger      *slog.Logger
+	// unconfigured is set if nobody said what to look through, and there is no configuration.
+	unconfigured bool
+	logger       *slog.Logger
 }
 
 func (f *flags) add(c *cobra.Command) {
@@ -97,6 +99,9 @@ func (f *flags) run(cmd *cobra.Command, names []string, look func(ctx context.Co
 		return err
 	}
 	if !f.asJSON {
+		if f.unconfigured {
+			fmt.Fprintf(cmd.ErrOrStderr(), "no %s is in the commit or in %s, so this goes by default settings; a queue may have others (--config)\n", configurationFile, f.repo)
+		}
 		for _, file := range f.uncommitted {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s is not committed, so it is no part of %s\n", file, names[0])
 		}

@@ -40,6 +40,7 @@ func (f *flags) settings(ctx context.Context, s *source, trees []string) (config
 	} else if f.queue != "" {
 		return queue, fmt.Errorf("--queue %s: neither is there a %s in the root of the tree or of the clone, nor --config", f.queue, configurationFile)
 	}
+	f.unconfigured = config == nil && f.adapter == ""
 	if f.adapter != "" {
 		queue.Analysis.Adapter, queue.Analysis.Adapters = configuration.Adapter(f.adapter), nil
 	}

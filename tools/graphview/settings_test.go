@@ -140,6 +140,27 @@ func TestTheCloneMayHoldTheConfiguration(t *testing.T) {
 	}
 }
 
+// TestDefaultSettingsAreSaidToBeThose: what a queue ignores, for one, is not known without its configuration.
+func TestDefaultSettingsAreSaidToBeThose(t *testing.T) {
+	f := newFixture(t, shop)
+	config := f.configure("  main: {repository: shop, analysis: {adapter: go, toolchain: go1.99}}\n")
+	for _, c := range []struct {
+		args []string
+		said bool
+	}{
+		{[]string{"targets", "--rev", "main", "--uncovered"}, true},
+		{[]string{"targets", "--rev", "main"}, true},
+		{[]string{"affected", "--base", "main", "--head", "main"}, true},
+		{[]string{"targets", "--rev", "main", "--json"}, false},
+		{[]string{"targets", "--rev", "main", "--adapter", "go"}, false},
+		{[]string{"targets", "--rev", "main", "--uncovered", "--config", config}, false},
+	} {
+		if said := f.said(c.args...); strings.Contains(said, "this goes by default settings; a queue may have others (--config)") != c.said {
+			t.Errorf("%q: %q", c.args, said)
+		}
+	}
+}
+
 // TestBazelIsWaitedForAsLongAsTheQueueWould, unless a flag says how long.
 func TestBazelIsWaitedForAsLongAsTheQueueWould(t *testing.T) {
 	f := newFixture(t, files{"WORKSPACE": "", "p/BUILD": ""})
