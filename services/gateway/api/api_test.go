@@ -292,7 +292,7 @@ func TestAnOperatorQuarantinesAndEndsItAndTheConfigurationsStays(t *testing.T) {
 func TestAQuarantineOfATargetThatNobodyKnowsIsRefusedUnlessItIsForced(t *testing.T) {
 	s := serve(t)
 	s.land("a")
-	s.Prepare("main", "build-1", "a", "//e2e:checkout", "//lib")
+	s.Prepare("main", "build-1", "a", "//e2e:checkout", "//lib", "//lib/io")
 	s.Finish("main", "build-1", "//lib", 1, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "", "")
 	const path = "/v1/queues/main/quarantines"
 	ask := func(target, more string) (int, string) {
@@ -301,6 +301,12 @@ func TestAQuarantineOfATargetThatNobodyKnowsIsRefusedUnlessItIsForced(t *testing
 	}
 	if code, text := ask("//e2e:chekout", ""); code != 404 || !strings.Contains(text, "unknown_target") || !strings.Contains(text, "Did you mean //e2e:checkout?") {
 		t.Errorf("a slip: %d %s", code, text)
+	}
+	if code, text := ask("check", ""); code != 404 || !strings.Contains(text, "Did you mean //e2e:checkout?") {
+		t.Errorf("a part of one name: %d %s", code, text)
+	}
+	if code, text := ask("li", ""); code != 404 || strings.Contains(text, "Did you mean") {
+		t.Errorf("a part of two names: %d %s", code, text)
 	}
 	if code, text := ask("//web:*", ""); code != 404 || !strings.Contains(text, "unknown_target") || strings.Contains(text, "Did you mean") {
 		t.Errorf("a pattern that matches nothing: %d %s", code, text)

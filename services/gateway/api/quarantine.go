@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -102,10 +103,24 @@ func unknownTarget(name string, seen []string) error {
 	message := fmt.Sprintf("No change and no build that the queue remembers has a target %s.", clipText(name, 200))
 	const forced = "A target that is to come needs \"force\" (--force)."
 	advice := "Correct the name. " + forced
-	if meant := configuration.Closest(name, seen); meant != "" {
+	if meant := cmp.Or(configuration.Closest(name, seen), onlyWith(name, seen)); meant != "" {
 		advice = fmt.Sprintf("Did you mean %s? %s", clipText(meant, 200), forced)
 	}
 	return fail(http.StatusNotFound, codeUnknownTarget, message, advice)
+}
+
+// onlyWith returns the only target whose name has another name in it, "" if there is none or there are several.
+func onlyWith(part string, names []string) (only string) {
+	for _, name := range names {
+		switch {
+		case !strings.Contains(name, part):
+		case only != "":
+			return ""
+		default:
+			only = name
+		}
+	}
+	return only
 }
 
 // namedQuarantine checks the name, and refuses to touch what the configuration says: the lander would write it again.
