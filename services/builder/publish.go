@@ -56,6 +56,9 @@ func (b *Builder) publishAt(ctx context.Context, queue, change, trace string, me
 		if offset, err = b.append(ctx, queue, e); err == nil {
 			return offset, nil
 		}
+		if ctx.Err() != nil {
+			return -1, err
+		}
 		b.Logger.Warn("a record could not be written and is tried again", "queue", queue, "type", events.TypeOf(message), "error", err)
 		select {
 		case <-ctx.Done():
