@@ -32,7 +32,7 @@ func wholePython(r reader, folder string) string {
 	case r.has(folder, "uv.lock"):
 		return uvRun("--frozen", r.uvOptions(folder, source))
 	case r.has(folder, "poetry.lock"):
-		return andTest(words("poetry install --no-interaction --quiet", source.Poetry), "poetry run python -m pytest")
+		return andTest(words("poetry install --no-interaction", source.Poetry), "poetry run python -m pytest")
 	}
 	return andTest("", "python -m pytest")
 }

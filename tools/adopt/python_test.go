@@ -50,8 +50,8 @@ func TestTheExtraOrGroupThatBringsPytestIsInstalled(t *testing.T) {
 		"uv, locked alone":  {"", "uv.lock", uvLock + "\n[[package]]\nname = \"pytest\"\nversion = \"8.0.0\"\n", uvRun + "--all-packages --all-extras --all-groups python -m pytest" + orNone + "; }", ""},
 		"uv, a workspace":   {"[dependency-groups]\ndev = [\"pytest\"]\n[tool.uv.workspace]\nmembers = [\"packages/*\"]\n", "uv.lock", uvLock, uvRun + "--all-packages python -m pytest" + orNone + "; }", ""},
 		"uv, nowhere":       {"", "uv.lock", uvLock, uvRun + "python -m pytest" + orNone + "; }", "uv add --dev pytest"},
-		"Poetry, an extra":  {extra, "poetry.lock", "# poetry\n", "poetry install --no-interaction --quiet --extras tests && { poetry run python -m pytest" + orNone + "; }", ""},
-		"Poetry, nowhere":   {"", "poetry.lock", "# poetry\n", "poetry install --no-interaction --quiet && { poetry run python -m pytest" + orNone + "; }", "poetry add --group dev pytest"},
+		"Poetry, an extra":  {extra, "poetry.lock", "# poetry\n", "poetry install --no-interaction --extras tests && { poetry run python -m pytest" + orNone + "; }", ""},
+		"Poetry, nowhere":   {"", "poetry.lock", "# poetry\n", "poetry install --no-interaction && { poetry run python -m pytest" + orNone + "; }", "poetry add --group dev pytest"},
 		"plain, an extra":   {extra, "", "", "python -m pytest" + orNone, filepath.Join(tools, "python") + " -m pip install -e '.[tests]'"},
 		"plain, nowhere":    {"", "", "", "python -m pytest" + orNone, filepath.Join(tools, "python") + " -m pip install pytest"},
 	} {

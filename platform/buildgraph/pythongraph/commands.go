@@ -65,10 +65,10 @@ const runWhole = `python -m pytest{coverage} "$@"` + OrNoTests
 const collectPytest = `python -m pytest{coverage} --collect-only -q "$@"` + OrNoTests
 
 // poetryInstall makes the environment of a Poetry project from its lock file. Each step has a HOME of its own.
-const poetryInstall = "poetry install --no-interaction --quiet && "
+const poetryInstall = "poetry install --no-interaction && "
 
 // poetryInstallTests also installs what brings pytest.
-const poetryInstallTests = "poetry install --no-interaction --quiet{pytest} && "
+const poetryInstallTests = "poetry install --no-interaction{pytest} && "
 
 // DefaultCommands are the commands of kinds for which the options have none.
 //

@@ -1,6 +1,9 @@
 package pythongraph
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -50,7 +53,7 @@ func TestStepsInstallWhatBringsPytest(t *testing.T) {
 	}{
 		"uv":          {memoryTree{"pyproject.toml": project + extra, "uv.lock": lock}, "uv run --frozen --extra tests python -m pytest"},
 		"uv, a group": {memoryTree{"pyproject.toml": project + "[dependency-groups]\ndev = [\"pytest\"]\n", "uv.lock": lock}, "uv run --frozen python -m pytest"},
-		"Poetry":      {memoryTree{"pyproject.toml": project + extra, "poetry.lock": "[[package]]\nname = \"pytest\"\nversion = \"8\"\n"}, "poetry install --no-interaction --quiet --extras tests && "},
+		"Poetry":      {memoryTree{"pyproject.toml": project + extra, "poetry.lock": "[[package]]\nname = \"pytest\"\nversion = \"8\"\n"}, "poetry install --no-interaction --extras tests && "},
 	} {
 		c.tree["tests/test_a.py"] = "def test_a():\n    pass\n"
 		commands := ""
@@ -61,6 +64,24 @@ func TestStepsInstallWhatBringsPytest(t *testing.T) {
 		}
 		if !strings.Contains(commands, c.want) {
 			t.Errorf("%s: %q, want %q in it", name, commands, c.want)
+		}
+	}
+}
+
+// TestPoetrySaysWhyItInstallsNothing: with --quiet it says nothing at all, so an author who left out the lock file would read nothing.
+func TestPoetrySaysWhyItInstallsNothing(t *testing.T) {
+	dir := t.TempDir()
+	poetry := "#!/bin/sh\ncase \"$*\" in *quiet*) ;; *) echo 'pyproject.toml changed significantly since poetry.lock was last generated.' >&2;; esac\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(dir, "poetry"), []byte(poetry), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	graph := load(t, memoryTree{"pyproject.toml": "[tool.poetry]\nname = \"shop\"\n", "poetry.lock": "", "shop/__init__.py": "", "tests/test_a.py": "def test_a():\n    pass\n"})
+	for target := range graph.Targets() {
+		command := target.Commands[0]
+		cmd := exec.CommandContext(t.Context(), command.Argv[0], command.Argv[1:]...)
+		cmd.Env = []string{"PATH=" + dir + ":/usr/bin:/bin"}
+		if output, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(output), "changed significantly") {
+			t.Errorf("%s: %v, %q", target.Name, err, output)
 		}
 	}
 }
