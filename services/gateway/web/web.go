@@ -48,6 +48,7 @@ func Files() []File {
 		{Path: "/services", kind: page, content: index},
 		{Path: "/dead-letters", kind: page, content: index},
 		{Path: "/access", kind: page, content: index},
+		{Path: "/pools/{pool}", kind: page, content: index},
 		{Path: "/queues/{queue}", kind: page, content: index},
 		{Path: "/queues/{queue}/models", kind: page, content: index},
 		{Path: "/queues/{queue}/flakes", kind: page, content: index},

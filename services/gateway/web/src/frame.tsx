@@ -4,12 +4,13 @@ import { signal, useComputed, useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import { me, setMe, signedIn, signInAddress, signOut, ways, who } from "./me"
-import { at, flakesPath, modelsPath, queuePath, queuesPath, query } from "./router"
+import { at, flakesPath, modelsPath, poolPath, queuePath, queuesPath, query } from "./router"
 import { queues, readAgain, status } from "./store"
 import { ago, exact, now, plain, webLink } from "./words"
 
 export function Header({ queue, children }: { queue?: string; children?: ComponentChildren }) {
   const names = Object.keys(queues.value ?? {}).sort()
+  const pool = queue === undefined ? undefined : queues.value?.[queue]?.pool?.name
   return (
     <header class="top">
       <a class="brand" href={queuesPath()}>
@@ -40,6 +41,11 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
           <a class="soft" href={modelsPath(queue)}>
             Models
           </a>
+          {pool !== undefined && (
+            <a class="soft" href={poolPath(pool)}>
+              Workers
+            </a>
+          )}
         </>
       )}
       <a class="soft" href="/services">

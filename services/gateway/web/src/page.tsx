@@ -9,6 +9,7 @@ import { Flakes } from "./flakes"
 import { Header, Keys, keysShown, Notice, typing } from "./frame"
 import { Models } from "./models"
 import { PastBar, PastSign } from "./past"
+import { Pool } from "./pool"
 import { Queue } from "./queue"
 import { Queues } from "./queues"
 import { route } from "./router"
@@ -19,7 +20,7 @@ const titles: Record<string, string> = { services: "Services", "dead-letters": "
 function Page() {
   const r = route.value
   useEffect(() => {
-    const parts = r.page === "queue" ? [r.queue] : r.page === "models" ? ["Models", r.queue] : r.page === "flakes" ? ["Flaky targets", r.queue] : r.page === "change" ? [r.change, r.queue] : r.page in titles ? [titles[r.page]!] : []
+    const parts = r.page === "queue" ? [r.queue] : r.page === "pool" ? ["Workers", r.pool] : r.page === "models" ? ["Models", r.queue] : r.page === "flakes" ? ["Flaky targets", r.queue] : r.page === "change" ? [r.change, r.queue] : r.page in titles ? [titles[r.page]!] : []
     document.title = [...parts, "Landfall"].join(" · ")
   }, [r])
   switch (r.page) {
@@ -33,6 +34,8 @@ function Page() {
       return <Access />
     case "queue":
       return <Queue key={r.queue} name={r.queue} />
+    case "pool":
+      return <Pool key={r.pool} pool={r.pool} />
     case "models":
       return <Models key={r.queue} queue={r.queue} />
     case "flakes":

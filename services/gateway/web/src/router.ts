@@ -5,7 +5,7 @@ import { computed, signal } from "@preact/signals"
 const address = signal(location.pathname + location.search)
 addEventListener("popstate", () => (address.value = location.pathname + location.search))
 
-export type Route = { page: "queues" } | { page: "services" } | { page: "dead-letters" } | { page: "access" } | { page: "queue"; queue: string } | { page: "models"; queue: string } | { page: "flakes"; queue: string } | { page: "change"; queue: string; change: string } | { page: "nothing" }
+export type Route = { page: "queues" } | { page: "services" } | { page: "dead-letters" } | { page: "access" } | { page: "queue"; queue: string } | { page: "models"; queue: string } | { page: "flakes"; queue: string } | { page: "change"; queue: string; change: string } | { page: "pool"; pool: string } | { page: "nothing" }
 
 export const route = computed<Route>(() => {
   const parts = address.value
@@ -17,6 +17,7 @@ export const route = computed<Route>(() => {
   if (parts[0] === "services" && parts.length === 1) return { page: "services" }
   if (parts[0] === "dead-letters" && parts.length === 1) return { page: "dead-letters" }
   if (parts[0] === "access" && parts.length === 1) return { page: "access" }
+  if (parts[0] === "pools" && parts.length === 2) return { page: "pool", pool: parts[1]! }
   if (parts[0] === "queues" && parts.length === 2) return { page: "queue", queue: parts[1]! }
   if (parts[0] === "queues" && parts[2] === "models" && parts.length === 3) return { page: "models", queue: parts[1]! }
   if (parts[0] === "queues" && parts[2] === "flakes" && parts.length === 3) return { page: "flakes", queue: parts[1]! }
@@ -44,6 +45,9 @@ export const queuesPath = () => "/" + then()
 export const queuePath = (queue: string) => `/queues/${encodeURIComponent(queue)}${then()}`
 export const modelsPath = (queue: string) => `/queues/${encodeURIComponent(queue)}/models`
 export const flakesPath = (queue: string) => `/queues/${encodeURIComponent(queue)}/flakes${then()}`
+export const poolPath = (pool: string) => `/pools/${encodeURIComponent(pool)}`
+// changeAt is a change as it was at a moment, "" for now.
+export const changeAt = (queue: string, change: string, moment: string) => `/queues/${encodeURIComponent(queue)}/changes/${encodeURIComponent(change)}${moment && `?at=${encodeURIComponent(moment)}`}`
 export const changePath = (queue: string, change: string) => `/queues/${encodeURIComponent(queue)}/changes/${encodeURIComponent(change)}${then()}`
 
 export function go(to: string, replace = false) {

@@ -6,6 +6,7 @@ import { Header, Notice } from "./frame"
 import type { Instance, Report } from "./openapi"
 import { Connecting } from "./queues"
 import { failureOf } from "./read"
+import { poolPath } from "./router"
 import { queues } from "./store"
 import { Ago, plain, plural } from "./words"
 
@@ -96,6 +97,12 @@ function Known({ of }: { of: Report }) {
             <h2>{name ? `Pool ${plain(name)}` : "Builders"}</h2>
             <p class="soft">
               {sum((b) => b.busy)} of {plural(sum((b) => b.workers), "worker")} busy, on {plural(alive.length, "machine")}
+              {name && (
+                <>
+                  {". "}
+                  <a href={poolPath(name)}>What they did</a>
+                </>
+              )}
             </p>
             <Table of={builders} builders />
           </section>

@@ -40,7 +40,7 @@ func tell(b *apitest.Backend) {
 
 	for _, queue := range []string{"docs", "shop", "tools"} {
 		b.Graph(queue, &eventsv1.GraphDelta{
-			Settings: &eventsv1.QueueSettings{Repository: "shop", Branch: map[string]string{"shop": "main", "docs": "docs", "tools": "tools"}[queue], Strategy: "merge", Pool: "default", PoolWorkers: 8, Workers: 4},
+			Settings: &eventsv1.QueueSettings{Repository: "shop", Branch: map[string]string{"shop": "main", "docs": "docs", "tools": "tools"}[queue], Strategy: "merge", Pool: map[bool]string{true: "linux", false: "default"}[queue == "tools"], PoolWorkers: 8, Workers: 4},
 			Mainline: &eventsv1.Mainline{Head: apitest.Commit("main"), Analyzed: true},
 		})
 	}
@@ -101,16 +101,20 @@ func tell(b *apitest.Backend) {
 	}}})
 	b.Fold("docs", events.TopicChanges, &eventsv1.QueuePaused{Who: "Grace", Why: "incident 7"})
 
+	work(b)
+
 	heard := now.Add(-time.Second)
 	instance := func(service, name string, workers, busy int) health.Instance {
 		return health.Instance{Service: service, Instance: name, Version: "0.1.0", Alive: true, Started: now.Add(-time.Hour), Heard: heard, Workers: workers, Busy: busy, Capacity: health.Capacity{Pool: map[bool]string{true: "default"}[service == events.ServiceBuilder]}}
 	}
+	linux := instance(events.ServiceBuilder, "linux-1", 4, 1)
+	linux.Pool = "linux"
 	silent := instance(events.ServiceBuilder, "build-3", 4, 0)
 	silent.Alive, silent.Heard = false, now.Add(-7*time.Minute)
 	report := health.Report{
 		Instances: []health.Instance{
 			instance(events.ServiceGateway, "web-1", 0, 0), instance(events.ServiceLander, "core-1", 0, 0), instance(events.ServiceEnumerator, "core-1", 0, 0),
-			instance(events.ServiceBuilder, "build-1", 4, 3), instance(events.ServiceBuilder, "build-2", 4, 4), silent,
+			instance(events.ServiceBuilder, "build-1", 4, 3), instance(events.ServiceBuilder, "build-2", 4, 4), silent, linux,
 		},
 		Missing: []health.Missing{},
 	}
