@@ -202,7 +202,8 @@ func (w *Watch) handle(descriptor int, n *notification) {
 				return // It makes the file, whatever was there.
 			}
 			q.follow = flags&unix.O_NOFOLLOW == 0
-			q.reads = flags&unix.O_ACCMODE != unix.O_WRONLY && flags&unix.O_PATH == 0
+			// A folder is listed by another call, and of a file nothing is read as one.
+			q.reads = flags&unix.O_ACCMODE != unix.O_WRONLY && flags&(unix.O_PATH|unix.O_DIRECTORY) == 0
 		} else {
 			q.follow = flags&unix.AT_SYMLINK_NOFOLLOW == 0
 		}

@@ -82,6 +82,8 @@ func TestWhatAStepLooksForInVain(t *testing.T) {
 		{"python imports", strings.ReplaceAll(python, "%s", `os.listdir("."); os.path.exists("b.md")`), nil},
 		{"python goes through names", strings.ReplaceAll(python, "%s", `list(pathlib.Path(".").rglob("*.md"))`), []string{"shown/deep/"}},
 		{"python reads by name", strings.ReplaceAll(python, "%s", `[p.read_text() for p in pathlib.Path(".").glob("*.md")]`), []string{"shown/b.md", "shown/c.md"}},
+		{"python lists what is no folder", strings.ReplaceAll(python, "%s", `os.listdir("b.md")`) + " 2>/dev/null || true", nil},
+		{"python lists what is not there", strings.ReplaceAll(python, "%s", `os.listdir("../docs")`) + " 2>/dev/null || true", []string{"docs"}},
 		{"python stat", strings.ReplaceAll(python, "%s", `os.path.exists("../docs/a.md")`), []string{"docs/a.md"}},
 		{"python listing", strings.ReplaceAll(python, "%s", `[p for p in pathlib.Path("../lib").glob("**/*.py")]`), []string{"lib/"}},
 		{"python glob", strings.ReplaceAll(python, "%s", `list(pathlib.Path("..").glob("docs/*.md"))`), []string{"docs"}},
