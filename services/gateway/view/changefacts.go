@@ -233,6 +233,9 @@ func (q *Queue) landedText(c *change, f *eventsv1.ChangeLanded) string {
 	if len(f.Bypasses) > 0 {
 		text += ", bypassing " + names(refNames(f.Bypasses))
 	}
+	if q.addsNothing(f) && len(f.Bypasses) > 0 {
+		return text + "; it changes nothing: the mainline held all of it already."
+	}
 	if q.addsNothing(f) {
 		return text + ", which changes nothing: the mainline held all of it already."
 	}

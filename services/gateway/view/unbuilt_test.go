@@ -12,20 +12,29 @@ import (
 
 // TestWhyNothingWasBuiltIsSaid at the analysis, while the change waits, and once it has landed.
 func TestAChangeThatTheMainlineHoldsAlreadyIsSaidToChangeNothing(t *testing.T) {
-	for _, c := range []struct{ tree, said string }{
-		{"tree", ", which changes nothing: the mainline held all of it already."},
-		{"other tree", "; nothing was built for it: it affects no target."},
+	for _, c := range []struct {
+		tree     string
+		bypasses []string
+		said     string
+	}{
+		{"tree", nil, ", which changes nothing: the mainline held all of it already."},
+		{"tree", []string{"slow"}, ", bypassing slow; it changes nothing: the mainline held all of it already."},
+		{"other tree", nil, "; nothing was built for it: it affects no target."},
 	} {
 		s := newTranscript(t)
 		s.land("a")
 		s.land("same")
-		landed := func(change, base, commit, tree string) {
+		landed := func(change, base, commit, tree string, bypasses ...string) {
 			commits := []string{apitest.Commit(commit)}
+			var refs []*eventsv1.ChangeRef
+			for _, id := range bypasses {
+				refs = append(refs, apitest.Ref(id))
+			}
 			s.Fold(main, events.TopicChanges, &eventsv1.LandIntended{Change: apitest.Ref(change), Base: apitest.Commit(base), Commits: commits})
-			s.Fold(main, events.TopicChanges, &eventsv1.ChangeLanded{Change: apitest.Ref(change), Base: apitest.Commit(base), Commits: commits, Tree: apitest.Commit(tree)})
+			s.Fold(main, events.TopicChanges, &eventsv1.ChangeLanded{Change: apitest.Ref(change), Base: apitest.Commit(base), Commits: commits, Tree: apitest.Commit(tree), Bypasses: refs})
 		}
 		landed("a", "main", "one", "tree")
-		landed("same", "one", "two", c.tree)
+		landed("same", "one", "two", c.tree, c.bypasses...)
 		s.Read(main, func(q *view.Queue) {
 			if e, _ := q.Explain("same"); e.Reasons[0].Sentence != "Landed as "+events.ShortID(apitest.Commit("two"))+c.said {
 				t.Errorf("%s: %q", c.tree, e.Reasons[0].Sentence)
