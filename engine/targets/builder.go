@@ -99,7 +99,7 @@ func (b *Builder) Target(name, kind string, commands []Command) Node {
 	b.encoding.text(kind)
 	b.encoding.commands(commands)
 	if b.marks.closed && len(commands) > 0 {
-		b.encoding.text("closed and watched, manifests too")
+		b.encoding.text("closed and watched, with names")
 	}
 	id := b.define(KindTarget, name)
 	b.info[id] = int32(len(b.targets))

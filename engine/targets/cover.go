@@ -15,6 +15,8 @@ type coverage struct {
 	everywhere, named []int32
 	// shown holds the folders of Builder.ShowNames.
 	shown []shownFolder
+	// merged is set if listings are named after the adapter that they are of.
+	merged bool
 }
 
 // Covers reports whether a file is some target's that has steps or needs none (Builder.NeedsNoSteps): the target depends
@@ -62,14 +64,16 @@ func FileOf(label string) string {
 }
 
 // pathOf returns the path in the label of a file.
-func pathOf(label string) string {
-	path := label[len(prefixes[KindFile]):]
-	if strings.HasPrefix(path, `"`) {
-		if unquoted, err := strconv.Unquote(path); err == nil {
-			return unquoted
+func pathOf(label string) string { return unquoted(label[len(prefixes[KindFile]):]) }
+
+// unquoted returns the name that stands in a label, quoted or not.
+func unquoted(name string) string {
+	if strings.HasPrefix(name, `"`) {
+		if plain, err := strconv.Unquote(name); err == nil {
+			return plain
 		}
 	}
-	return path
+	return name
 }
 
 // cover finds what targets with steps reach, and what the given nodes do. It takes these over.

@@ -167,6 +167,7 @@ func (e *encoding) merged(owns []Hash) Hash {
 
 // cover joins what the members cover and what they have in every workspace, and adds what a declared edge from a target with steps leads to.
 func (m *merging) cover() {
+	m.graph.covered.merged = true
 	nodes := make([]bool, len(m.graph.labels))
 	for i, member := range m.members {
 		for node, is := range member.Graph.covered.nodes {

@@ -3,6 +3,7 @@ package targets
 import (
 	"path"
 	"slices"
+	"strings"
 )
 
 // Closed has the targets that are defined from now on verified in closed workspaces (Workspace). Their hashes say so: what has
@@ -38,7 +39,13 @@ type Workspace struct {
 	Tools map[string]bool
 	// Shown has the folders of Builder.ShowNames, "" for the root. The value is its argument alone.
 	Shown map[string]bool
+	// Names are folders, "" for the root, with listings of all names in and below them (NamesBelow) on which the target depends.
+	Names []string
 }
+
+// NamesBelow ends the name of a listing that has the names of all files in and below a folder, whose path precedes it, "." or nothing for
+// the root. No adapter may end those of other listings like it.
+const NamesBelow = "/**"
 
 // Workspace returns the closed workspace of a target; nil of one that is verified where all files are, and of one that is not there.
 func (g *Graph) Workspace(name string) *Workspace {
@@ -54,6 +61,11 @@ func (g *Graph) Workspace(name string) *Workspace {
 			folders[folder] = true
 		}
 	})
+	for node, is := range seen {
+		if folder, below := g.namedBelow(node); is && below {
+			w.Names = append(w.Names, folder)
+		}
+	}
 	g.eachReached(g.covered.everywhere, seen, func(file string) {
 		w.Files[file], w.Tools[file] = true, folders[path.Dir(file)]
 	})
@@ -66,6 +78,20 @@ func (g *Graph) Workspace(name string) *Workspace {
 		w.Shown[s.folder] = w.Shown[s.folder] || s.alone
 	}
 	return w
+}
+
+// namedBelow returns the folder of a listing of all names in and below it, "" for the root, and whether a node is one.
+func (g *Graph) namedBelow(node int) (folder string, is bool) {
+	if g.kinds[node] != KindListing || !g.defined[node] {
+		return "", false
+	}
+	name := g.labels[node][len(prefixes[KindListing]):]
+	if g.covered.merged { // It begins with its adapter.
+		_, name, _ = strings.Cut(name, " ")
+	}
+	folder, is = strings.CutSuffix("/"+unquoted(name), NamesBelow)
+	// Listings of one adapter's own have a colon.
+	return strings.TrimPrefix(strings.TrimSuffix(folder, "/."), "/"), is && !strings.Contains(folder, ":")
 }
 
 // eachReached calls f with the path of each file that is among some nodes, or that these depend on. It leaves out nodes that were

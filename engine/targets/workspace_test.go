@@ -109,3 +109,41 @@ func TestAClosedWorkspaceShowsNamesWhereItsAdaptersSaySo(t *testing.T) {
 		}
 	}
 }
+
+// TestAClosedWorkspaceHasTheNamesThatItsTargetDependsOn: those of folders with a listing of all names below, by whatever way it is reached.
+func TestAClosedWorkspaceHasTheNamesThatItsTargetDependsOn(t *testing.T) {
+	b := NewBuilder("files/1", "tree")
+	b.Closed()
+	a, c, other := b.Target("//:a", "library", checked), b.Target("//:c", "library", checked), b.Target("//:other", "library", checked)
+	for _, name := range []string{"./**", "docs/**", "docs", ".github/**", "cargo:lib/**", "file.txt", "\"odd\"/**"} {
+		b.Listing(name, []string{"x"})
+	}
+	for _, name := range []string{"docs/**", "docs", ".github/**", "cargo:lib/**", "file.txt/**", "\"odd\"/**"} {
+		b.Edge(a, b.Ref(KindListing, name))
+	}
+	b.Edge(c, a)
+	b.Edge(c, b.Ref(KindListing, "./**"))
+	b.Edge(other, b.Ref(KindListing, "docs"))
+	one, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = NewBuilder("files/2", "tree")
+	b.Closed()
+	b.Edge(b.Target("//:d", "library", checked), b.Listing("**", []string{"x"}))
+	two, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged, err := Merge("tree", []Member{{"one", one}, {"two", two}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string][]string{"//:a": {"\"odd\"", ".github", "docs"}, "//:c": {"", "\"odd\"", ".github", "docs"}, "//:other": nil, "//:d": {""}} {
+		got := merged.Workspace(target).Names
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: names are those of %q, want %q", target, got, want)
+		}
+	}
+}

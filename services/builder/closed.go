@@ -75,6 +75,9 @@ func spaceOf(entries []gitrepo.Entry, closed *targets.Workspace, target string) 
 	}
 	written := isWritten(target)
 	shown := func(folder string) (names, alone bool) {
+		if written && slices.ContainsFunc(closed.Names, func(above string) bool { return above == "" || strings.HasPrefix(folder+"/", above+"/") }) {
+			return true, true
+		}
 		alone, names = closed.Shown[folder]
 		return names || written, alone
 	}
@@ -82,6 +85,9 @@ func spaceOf(entries []gitrepo.Entry, closed *targets.Workspace, target string) 
 		return name == manifest.FileName // A new one does not alter the targets of others, which may list its folder.
 	})
 	s.missing.Believe, s.missing.Tools = !written, closed.Tools
+	if written {
+		s.missing.Names = closed.Names
+	}
 	return s
 }
 

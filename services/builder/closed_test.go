@@ -40,19 +40,25 @@ func TestAStepFindsOnlyWhatItsTargetDependsOn(t *testing.T) {
 	files["tools/go.mod"] = "module tools\n"
 	files["landfall.yaml"] = "targets: [{name: t, sources: [README.md, sees/check.sh], steps: [{name: check, run: [sh, check.sh], dir: sees}]}]\n"
 	files["sees/check.sh"] = "cat ../README.md && ls && test -e ../landfall.yaml"
+	for name, check := range map[string]string{"named": "test $(find ../docs -type f | wc -l) = 3 && test -e ../docs/pictures/a/b.png", "seen": "cat ../docs/pictures/a/b.png", "above": "ls ../docs ../inside"} {
+		files[name+"/landfall.yaml"] = "targets: [{name: t, sources: [check.sh, ../docs/**/*.md], steps: [{name: check, run: [sh, check.sh], dir: " + name + "}]}]\n"
+		files[name+"/check.sh"] = check
+	}
+	files["docs/pictures/a/b.png"], files["docs/c.txt"] = "picture", "text"
 	base := s.commit("", files)
 	queue := s.config.Queues[queueName]
 	queue.Analysis.Adapter, queue.Analysis.Adapters = "", []configuration.AdapterUse{{Adapter: configuration.AdapterManifest}, {Adapter: configuration.AdapterGo}}
 	s.config.Queues[queueName] = queue
 	s.start("a", func(o *Options) { o.Workers = 1 })
 	s.decide(s.scheduled("b1", base, asked("//alone:t")...), s.scheduled("b2", base, asked("//folder:t")...),
-		s.scheduled("b3", base, asked("//:t")...), s.scheduled("b4", base, asked("//silent:t")...), s.scheduled("b5", base, asked("//inside:t")...), s.scheduled("b6", base, asked("//hidden:t")...), s.scheduled("b7", base, asked("//lists:t")...), s.scheduled("b8", base, asked("//reads:t")...))
-	ends := s.ends(1, "//alone:t", "//folder:t", "//:t", "//silent:t", "//inside:t", "//hidden:t", "//lists:t", "//reads:t")
+		s.scheduled("b3", base, asked("//:t")...), s.scheduled("b4", base, asked("//silent:t")...), s.scheduled("b5", base, asked("//inside:t")...), s.scheduled("b6", base, asked("//hidden:t")...), s.scheduled("b7", base, asked("//lists:t")...), s.scheduled("b8", base, asked("//reads:t")...),
+		s.scheduled("b9", base, asked("//named:t")...), s.scheduled("b10", base, asked("//seen:t")...), s.scheduled("b11", base, asked("//above:t")...))
+	ends := s.ends(1, "//named:t", "//seen:t", "//above:t", "//alone:t", "//folder:t", "//:t", "//silent:t", "//inside:t", "//hidden:t", "//lists:t", "//reads:t")
 	lacks := "The repository has %, but the step does not: TARGET does not depend on it. Declare it (sources: [\"../DECLARED\"]), or open the workspace (steps.workspace)."
 	part := "The step lists % and finds only a part of what the repository has there: TARGET does not depend on it. Declare it (sources: [\"../DECLARED\"]), or open the workspace (steps.workspace)."
 	reads := "The step reads %, which is there for package managers: TARGET does not depend on it. Declare it (sources: [\"../DECLARED\"]), or open the workspace (steps.workspace)."
 	for name, want := range map[string]string{"//alone:t": "README.md", "//folder:t": "docs/guides", "//:t": "", "//silent:t": "README.md", "//inside:t": "docs/guides/a.md",
-		"//hidden:t": ".github/ci.yml", "//lists:t": "the root folder", "//reads:t": "tools/go.mod"} {
+		"//hidden:t": ".github/ci.yml", "//lists:t": "the root folder", "//reads:t": "tools/go.mod", "//named:t": "", "//seen:t": "docs/pictures/a/b.png", "//above:t": "inside"} {
 		f := ends[name][0]
 		if passed := f.Outcome == stepPassed; passed != (want == "") {
 			t.Errorf("%s: %v", name, f)
@@ -61,6 +67,8 @@ func TestAStepFindsOnlyWhatItsTargetDependsOn(t *testing.T) {
 		switch name {
 		case "//folder:t":
 			declared = want + "/**"
+		case "//above:t":
+			line, declared = part, "inside/**"
 		case "//lists:t":
 			line, declared = part, "**"
 		case "//reads:t":

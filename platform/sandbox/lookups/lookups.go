@@ -39,6 +39,8 @@ type Missing struct {
 	Hollow []string
 	// Shown are folders with an Empty or Hollow entry for each one that they lack. Python and make may list them.
 	Shown []string
+	// Names are folders, "" for the root, in and below which all names are there and known: to list one there is no lookup.
+	Names []string
 	// Tools are files with content that are there for tools of package systems. To read one is to look for it, unless such a tool does.
 	// Where the value is set an interpreter may, too: many read the manifests of the folders above a program.
 	Tools map[string]bool

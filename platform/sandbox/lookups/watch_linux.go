@@ -24,6 +24,7 @@ type Watch struct {
 	partial                      map[string]bool // folders that lack some of their entries
 	forTools                     map[string]bool // Missing.Tools
 	believes                     bool            // Missing.Believe
+	names                        []string        // Missing.Names
 
 	mu        sync.Mutex
 	err       error
@@ -49,7 +50,7 @@ func (s *pathSet) add(path string) {
 // New returns a watch of a folder, whose path is absolute and without links.
 func New(root string, missing Missing) *Watch {
 	w := &Watch{root: filepath.Clean(root), absent: map[string]bool{}, empty: map[string]bool{}, hollow: map[string]bool{}, shown: map[string]bool{}, partial: map[string]bool{},
-		forTools: missing.Tools, believes: missing.Believe, found: map[string]Lookup{}}
+		forTools: missing.Tools, believes: missing.Believe, names: missing.Names, found: map[string]Lookup{}}
 	for _, name := range missing.Absent {
 		w.absent[name] = true
 		w.partial[path.Dir(name)] = true
@@ -261,6 +262,7 @@ func (w *Watch) record(descriptor int, n *notification, q query) {
 	_, forTools := w.forTools[at]
 	switch {
 	case !inside:
+	case q.listed && w.isNamed(at):
 	case q.listed && (w.partial[at] || w.absent[at]):
 		lacks = at
 	case w.empty[at], forTools:
@@ -293,6 +295,11 @@ func (w *Watch) record(descriptor int, n *notification, q query) {
 	}
 	w.foundSize += len(at)
 	w.found[at] = Lookup{Path: at, Listed: q.listed, Read: forTools, Program: looks.name}
+}
+
+// isNamed reports whether all names of a folder are there and known.
+func (w *Watch) isNamed(folder string) bool {
+	return slices.ContainsFunc(w.names, func(above string) bool { return above == "" || folder == above || strings.HasPrefix(folder, above+"/") })
 }
 
 // lacking returns the absent or hollow folder that a path lies below, or the path itself if that is absent; "" if it is neither.
