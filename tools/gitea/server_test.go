@@ -11,35 +11,16 @@ import (
 	"testing"
 	"time"
 
-	"landfall.build/services/builder/execution"
 	"landfall.build/tools/hosttest"
 )
 
-var binary string
-
-func TestMain(m *testing.M) {
-	execution.MaybeSupervise()
-	if os.Getenv("LANDFALL_TEST_GITEA") == "" {
-		os.Exit(m.Run()) // the test says that it is skipped
-	}
-	dir, err := os.MkdirTemp("", "landfall")
-	if err == nil {
-		binary, err = hosttest.Build(dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { hosttest.Main(m) }
 
 func TestGiteaIsAHost(t *testing.T) {
 	if os.Getenv("LANDFALL_TEST_GITEA") == "" {
 		t.Skip("LANDFALL_TEST_GITEA names no Gitea: make hosts-test")
 	}
-	hosttest.Run(t, hosttest.Server{Binary: binary, New: newRepository})
+	hosttest.Run(t, hosttest.Server{Binary: hosttest.Binary(), New: newRepository})
 }
 
 // repository is one at Gitea.
