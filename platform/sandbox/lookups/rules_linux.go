@@ -44,6 +44,10 @@ var rules = []rule{
 	{program: named("cargo"), command: describes, adapter: true, lists: everywhere, reads: every},
 	// Tests build the program under test. They fail where a package is absent.
 	{program: named("go"), command: builds, adapter: true, lists: everywhere},
+	// In a workspace go reads the go.mod of each module, to find packages.
+	{program: named("go"), command: findsPackages, adapter: true, reads: ofGo},
+	// turbo reads the manifests of all members and the lock file, to find which scripts it runs first.
+	{file: regexp.MustCompile(`/node_modules/(.*/)?turbo$`), command: runsScripts, adapter: true, reads: ofNode},
 	// esbuild looks for settings in its working directory and above. vite, vitest and tsup start it.
 	{file: regexp.MustCompile(`/node_modules/(.*/)?esbuild$`), adapter: true, lists: above},
 	// Interpreters read the manifests above the code that they run, or run code that does.
@@ -74,6 +78,12 @@ func ownOfCargo(w *Watch, file string) bool {
 	return w.forTools[file] && strings.HasPrefix(path.Base(file), "Cargo.")
 }
 
+func ofGo(_ *Watch, file string) bool { return strings.HasPrefix(path.Base(file), "go.") }
+
+var filesOfNode = named(`package\.json|package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml|pnpm-workspace\.yaml|yarn\.lock|bun\.lockb?`)
+
+func ofNode(_ *Watch, file string) bool { return filesOfNode.MatchString(path.Base(file)) }
+
 // describes reports whether a command line of cargo asks for the workspace and its members.
 func describes(words []string) bool {
 	return slices.Contains(words, "metadata") || slices.Contains(words, "locate-project")
@@ -83,6 +93,18 @@ func describes(words []string) bool {
 func builds(words []string) bool {
 	return len(words) > 1 && slices.Contains([]string{"build", "install", "run"}, words[1]) &&
 		!slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, "...") })
+}
+
+// findsPackages reports whether a command line of go is about packages, and not about modules.
+func findsPackages(words []string) bool {
+	return len(words) > 1 && slices.Contains([]string{"build", "generate", "install", "list", "run", "test", "tool", "vet"}, words[1]) && !slices.Contains(words, "-m")
+}
+
+// runsScripts reports whether a command line of turbo runs scripts, and does not print what it found.
+func runsScripts(words []string) bool {
+	return len(words) > 0 && !slices.ContainsFunc(words[1:], func(word string) bool {
+		return word == "ls" || word == "query" || strings.HasPrefix(word, "--dry") || strings.HasPrefix(word, "--graph")
+	})
 }
 
 // buildsForUV reports whether a command line is of the Python by which uv builds a package.

@@ -129,6 +129,16 @@ func TestSomeToolsMayListWhoeverStartsThem(t *testing.T) {
 		{`find near -maxdepth 0 -exec ./go build lib \;`, nil},
 		{`find near -maxdepth 0 -exec ./go build lib ./... \;`, []string{"lib/"}},
 		{`find near -maxdepth 0 -exec ./go vet lib \;`, []string{"lib/"}},
+		{`find near -maxdepth 0 -exec ./reads/go build far/go.mod \;`, nil},
+		{`find near -maxdepth 0 -exec ./reads/go vet far/go.mod \;`, nil},
+		{`find near -maxdepth 0 -exec ./reads/go list far/go.mod \;`, nil},
+		{`find near -maxdepth 0 -exec ./reads/go list far/go.mod -- -m \;`, []string{"far/go.mod"}},
+		{`find near -maxdepth 0 -exec ./reads/go mod far/go.mod \;`, []string{"far/go.mod"}},
+		{`find near -maxdepth 0 -exec ./reads/go build far/Cargo.toml \;`, []string{"far/Cargo.toml"}},
+		{`find near -maxdepth 0 -exec ./node_modules/linux/bin/turbo run far/pnpm-lock.yaml \;`, nil},
+		{`find near -maxdepth 0 -exec ./node_modules/linux/bin/turbo ls far/pnpm-lock.yaml \;`, []string{"far/pnpm-lock.yaml"}},
+		{`find near -maxdepth 0 -exec ./node_modules/linux/bin/turbo run far/pnpm-lock.yaml -- --dry=json \;`, []string{"far/pnpm-lock.yaml"}},
+		{`find near -maxdepth 0 -exec ./node_modules/linux/bin/turbo run tool/other.js far/Cargo.toml \;`, []string{"far/Cargo.toml", "tool/other.js"}},
 		{"cd lib/deep && ./node_modules/esbuild . ..", nil},
 		{"./node_modules/esbuild lib", []string{"lib/"}},
 		{"./npm tool/cli.js tools/bin/any.js", nil},
@@ -142,14 +152,14 @@ func TestSomeToolsMayListWhoeverStartsThem(t *testing.T) {
 	} {
 		tools := t.TempDir()
 		copies := ""
-		for name, of := range map[string]string{"cargo": "ls", "go": "ls", "node_modules/esbuild": "ls", "npm": "cat", "uv": "find",
+		for name, of := range map[string]string{"cargo": "ls", "go": "ls", "node_modules/esbuild": "ls", "npm": "cat", "uv": "find", "reads/go": "cat", "node_modules/linux/bin/turbo": "cat",
 			"builds/ls/python": "ls", "builds-v0/.tmp1/ls/python": "ls", "builds-v0/.tmp1/cat/python": "cat"} {
 			copies += fmt.Sprintf("mkdir -p $(dirname %[1]s/%[2]s); cp \"$(readlink -f \"$(command -v %[3]s)\")\" %[1]s/%[2]s; ", tools, name, of)
 		}
-		script := regexp.MustCompile(`\./(cargo|go|npm|uv|node_modules|builds)`).ReplaceAllString(c.script, tools+"/$1")
+		script := regexp.MustCompile(`\./(cargo|go|npm|uv|node_modules|builds|reads)`).ReplaceAllString(c.script, tools+"/$1")
 		request := step(t, shell(copies+script+" 2>/dev/null || true"))
-		request.Missing = &lookups.Missing{Absent: []string{"lib/y", "tool/cli.js", "tool/other.js", "tools/bin"}, Believe: true, Tools: map[string]bool{"far/Cargo.toml": false, "near/Cargo.toml": true}}
-		for name, content := range map[string]string{"lib/x": "x", "lib/deep/z": "x", "far/Cargo.toml": "x", "near/Cargo.toml": "x",
+		request.Missing = &lookups.Missing{Absent: []string{"lib/y", "tool/cli.js", "tool/other.js", "tools/bin"}, Believe: true, Tools: map[string]bool{"far/Cargo.toml": false, "far/go.mod": false, "far/pnpm-lock.yaml": false, "near/Cargo.toml": true}}
+		for name, content := range map[string]string{"lib/x": "x", "lib/deep/z": "x", "far/Cargo.toml": "x", "far/go.mod": "x", "far/pnpm-lock.yaml": "x", "near/Cargo.toml": "x",
 			"tool/package.json": `{"bin": {"tool": "./cli.js"}}`, "tools/package.json": `{"directories": {"bin": "bin"}}`} {
 			write(t, filepath.Join(request.Worktree, name), content)
 		}
