@@ -294,7 +294,7 @@ func writeFault(w io.Writer, s view.Summary) {
 	}
 	fmt.Fprintf(w, "%s: %s\n", Plain(s.Change), Plain(f.Sentence))
 	for i, line := range f.Lines {
-		if i > 0 { // the first is in the sentence
+		if i > 0 && !strings.Contains(f.Sentence, line) { // the first is in the sentence
 			fmt.Fprintf(w, "  %s\n", Plain(line))
 		}
 	}

@@ -174,7 +174,7 @@ func (w *watcher) printEvents(now, before view.Update, known bool) {
 func (w *watcher) printFault(at time.Time, s view.Summary) {
 	w.printLine(at, s.Change, strings.ToUpper(s.State[:1])+s.State[1:]+": "+s.Failure.Sentence+".")
 	for i, line := range s.Failure.Lines {
-		if i > 0 { // the first is in the sentence
+		if i > 0 && !strings.Contains(s.Failure.Sentence, line) { // the first is in the sentence
 			fmt.Fprintf(w.lines, "%*s%s\n", len("15:04:05  "), "", Plain(line))
 		}
 	}

@@ -580,9 +580,12 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 	step := a.shown()
 	step.Lines = f.Lines
 	why := step.why()
-	if there := q.mainlineLines(q.redOnMainline(f.Target, a)); f.Whose == WhoseMainline && len(there) > 0 && !slices.Contains(there, why) {
+	if there := q.mainlineLines(q.redOnMainline(f.Target, a)); f.Whose == WhoseMainline && len(there) > 0 {
 		// It may fail by itself, too, which cannot be told while the mainline is red.
-		return text + ": " + strings.TrimRight(there[0], ".") + " (with your change: " + strings.TrimRight(why, ".") + ")"
+		alone := slices.DeleteFunc(slices.Concat([]string{why}, f.Lines), func(line string) bool { return line == "" || slices.Contains(there, line) })
+		if len(alone) > 0 {
+			return text + ": " + strings.TrimRight(there[0], ".") + " (with your change: " + strings.TrimRight(alone[0], ".") + ")"
+		}
 	}
 	if why != "" {
 		text += ": " + strings.TrimRight(why, ".")

@@ -303,6 +303,22 @@ func TestWhatTheMainlineFailsByIsToldBeforeWhatTheChangeFailsBy(t *testing.T) {
 		"a direct push broke //x on the mainline: not your change: x/b.go:3: unlucky (with your change: x/a.go:12: want 3, got 4)")
 }
 
+// TestWhatOnlyTheChangeFailsByIsToldBesideWhatTheMainlineFailsBy, where both begin with the same line.
+func TestWhatOnlyTheChangeFailsByIsToldBesideWhatTheMainlineFailsBy(t *testing.T) {
+	for second, want := range map[string]string{
+		"x/b.go:3: unlucky": "a direct push broke //x on the mainline: not your change: x/a.go:12: want 3, got 4 (with your change: second line)",
+		"second line":       "a direct push broke //x on the mainline: not your change: x/a.go:12: want 3, got 4",
+	} {
+		b := newBlame(t, "c")
+		b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Mainline: true, Change: &eventsv1.ChangeRef{}, Classes: []*eventsv1.Class{{
+			Outcomes: []*eventsv1.Outcome{{State: red, Version: &eventsv1.TargetVersion{Target: "//x", Hash: "h"}}}}}}}})
+		b.Fold(main, events.TopicBuilds, &eventsv1.StepFinished{Target: "//x", Hash: "h", Attempt: 1, Outcome: stepFailed, Build: "check", Decisive: []string{"x/a.go:12: want 3, got 4", second}})
+		b.build("b1", "c", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
+		b.node("c", nil, blocked, 0, "b1", "//x")
+		b.expect("c", "//x", view.WhoseMainline, nil, want)
+	}
+}
+
 func TestWhatPassedBeforeAnotherChangeLandedFailsTogetherWithIt(t *testing.T) {
 	b := newBlame(t, "k", "o", "c")
 	x, base := []string{"//x"}, apitest.Commit("main")
