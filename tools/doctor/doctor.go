@@ -20,6 +20,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal/rights"
 	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
 	"landfall.build/services/builder/execution"
@@ -75,6 +76,7 @@ var meanings = map[string]meaning{
 	"toolchain_unknown":       {Warning, "Results of another version of the tool would count for the same targets.", "Set its toolchain in analysis."},
 	"data_unwritable":         {Error, "Services keep their mirrors, logs and snapshots there, and do not start without it.", "Make it a folder that the account that runs Landfall may write, or set data to one."},
 	"disk_low":                {Error, "On a full disk steps cannot run, mirrors cannot be fetched, and the embedded log takes no record.", "Make room, or lower the bounds in retention."},
+	"secret_readable":         {Warning, "Every user of this machine can read it, and do what Landfall may with it.", "Take the right to read it from others: chmod o= FILE."},
 	"isolation_off":           {Warning, "The code of any change may do what the service's user may, and can forge results.", "Set steps.isolation to best or required."},
 	"isolation_unavailable":   {Warning, "The code of any change may do what the service's user may, and can forge results.", "Give the service user namespaces."},
 	"isolation_refused":       {Error, "steps.isolation is required, so the builder does not start.", "Give the service user namespaces, or set steps.isolation to best."},
@@ -159,6 +161,7 @@ func Examine(ctx context.Context, o Options) []Finding {
 	}
 	x.disk()
 	x.queues(ctx)
+	x.secretFiles()
 	x.isolation(ctx)
 	x.outputs(ctx)
 	x.log(ctx)
@@ -223,6 +226,24 @@ func (x *examination) queues(ctx context.Context) {
 	for _, name := range x.config.QueueNames() {
 		if _, err := buildgraph.WithToolchains(ctx, x.config.Queues[name]); err != nil {
 			x.add("toolchain_unknown", name, err.Error(), "")
+		}
+	}
+}
+
+// secretFiles looks at who may read the files with secrets. One that is not on this machine is another's, as of a service of its own.
+func (x *examination) secretFiles() {
+	for _, file := range x.config.SecretFiles() {
+		all := []string{file}
+		if strings.Contains(file, configuration.ServicePlaceholder) {
+			all = nil
+			for _, service := range rights.Accounts() {
+				all = append(all, strings.ReplaceAll(file, configuration.ServicePlaceholder, service))
+			}
+		}
+		for _, file := range all {
+			if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o004 != 0 {
+				x.add("secret_readable", "", fmt.Sprintf("Everybody can read %s (%v), which has a password, a token or a key.", file, info.Mode().Perm()), "")
+			}
 		}
 	}
 }

@@ -207,7 +207,17 @@ var faults = map[string]func(p *patient){
 		p.write(file, "")
 		p.data = filepath.Join(file, "data")
 	},
-	"disk_low":      func(p *patient) { p.options.Room = 1 << 60 },
+	"disk_low": func(p *patient) { p.options.Room = 1 << 60 },
+	"secret_readable": func(p *patient) {
+		dir, err := os.MkdirTemp("", "doctor") // the name of TempDir has the test's
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.t.Cleanup(func() { os.RemoveAll(dir) })
+		file := filepath.Join(dir, "gateway")
+		p.write(file, "x")
+		p.rest = fmt.Sprintf("broker: {brokers: [%q], sasl: {mechanism: PLAIN, user: landfall, secret: {file: %q}}}\n", freeAddress(p.t), filepath.Join(filepath.Dir(file), "{service}"))
+	},
 	"isolation_off": func(p *patient) { p.queue = "    steps: {isolation: off}\n" },
 	"cache_shared":  func(p *patient) { p.queue = "    steps: {caches: {npm: {share: queue}}}\n" },
 	"network_unreached": func(p *patient) {
