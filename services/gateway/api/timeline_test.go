@@ -3,7 +3,9 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/api/apitest"
 	"landfall.build/services/gateway/timeline"
+	"landfall.build/services/gateway/view"
 )
 
 // serveTimelines serves main and tools, each with a step of ten seconds in the pool default. It is an hour later.
@@ -85,5 +88,43 @@ func TestATimelineOfNothingOrOfTooMuchIsRefused(t *testing.T) {
 	g.SetReady(false)
 	if answer, _ := g.do("GET", "/v1/pools/default/timeline", "", "Authorization", g.token(access.Viewer, "main")); answer.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("before the log is read: %s", answer.Status)
+	}
+}
+
+// TestATimelineOfWhatIsForgottenIsReadFromTheLog: more steps have run since than the gateway keeps.
+func TestATimelineOfWhatIsForgottenIsReadFromTheLog(t *testing.T) {
+	b := apitest.New("main")
+	b.Graph("main", &eventsv1.GraphDelta{Settings: &eventsv1.QueueSettings{Pool: "default", PoolWorkers: 2}})
+	step := func(i int) {
+		at := apitest.Start.Add(time.Duration(i+1) * time.Second)
+		b.Fold("main", events.TopicBuilds, &eventsv1.StepFinished{Target: "//t", Hash: strconv.Itoa(i), Attempt: 1, Worker: "m/1", Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED, StartedUs: at.UnixMicro(), FinishedUs: at.UnixMicro() + 500_000})
+	}
+	kept := view.DefaultLimits().Attempts
+	for i := range kept + 100 {
+		step(i)
+	}
+	now := apitest.Start.Add(time.Duration(kept+1000) * time.Second)
+	h, err := api.NewHandler(api.Options{Backend: b, Clock: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(from, to int) (made timeline.Timeline) {
+		t.Helper()
+		at := func(second int) string {
+			return url.QueryEscape(apitest.Start.Add(time.Duration(second) * time.Second).Format(time.RFC3339))
+		}
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", "http://localhost/v1/pools/default/timeline?from="+at(from)+"&to="+at(to), nil)
+		h.ServeHTTP(w, r)
+		if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != http.StatusOK {
+			t.Fatal(w.Code, w.Body)
+		}
+		return made
+	}
+	for _, from := range []int{2, kept} { // what is forgotten, and what is kept
+		made := ask(from, from+60)
+		if len(made.Workers) != 1 || len(made.Workers[0].Steps) < 59 || !made.Since.IsZero() || made.BusyMS < 29_000 {
+			t.Errorf("from the second %d on there are %d workers, %+v since %v", from, len(made.Workers), made.BusyMS, made.Since)
+		}
 	}
 }

@@ -194,8 +194,8 @@ func (q *Queue) nameRun(run *WorkerRun) {
 	}
 }
 
-// asking returns for how long a build asked for steps: until it was aborted, could not be prepared or was red, or its change left the
-// queue or had another revision.
+// asking returns for how long a build asked for steps: until it was aborted, could not be prepared, was red or had passed, or its change
+// left the queue or had another revision.
 func (q *Queue) asking(b *build) Asking {
 	ask := Asking{Scheduled: b.at, Prepared: b.prepared}
 	until := func(t time.Time) {
@@ -216,10 +216,19 @@ func (q *Queue) asking(b *build) Asking {
 			until(c.end.at)
 		}
 	}
+	var last time.Time
 	for _, w := range b.prepared.GetVersions() {
-		if a := q.steps.settling(version{w.Target, w.Hash}); a != nil && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && q.steps.leases[a.version] == nil && !q.tolerated(a) {
+		a := q.steps.settling(version{w.Target, w.Hash})
+		if a == nil {
+			continue
+		}
+		last = later(last, a.finished)
+		if a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && q.steps.leases[a.version] == nil && !q.tolerated(a) {
 			until(a.finished) // the rest would prove nothing
 		}
+	}
+	if b.passed {
+		until(last)
 	}
 	return ask
 }

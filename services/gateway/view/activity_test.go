@@ -73,6 +73,11 @@ func TestABuildAsksUntilItIsAbortedOrRedOrItsChangeLeaves(t *testing.T) {
 		"red": func(q *view.Queue) {
 			put(q, events.TopicBuilds, &eventsv1.StepFinished{Target: "//c", Hash: "h", Attempt: 1, Worker: "m/1", Build: "b", Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED, StartedUs: us(21), FinishedUs: us(30)})
 		},
+		"passed": func(q *view.Queue) {
+			for i, target := range []string{"//b", "//c"} {
+				put(q, events.TopicBuilds, &eventsv1.StepFinished{Target: target, Hash: "h", Attempt: uint32(2 - i), Worker: "m/1", Build: "b", Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED, StartedUs: us(21), FinishedUs: us(29 + i)})
+			}
+		},
 		"cancelled": func(q *view.Queue) {
 			put(q, events.TopicChanges, &eventsv1.ChangeCancelled{Change: "k", StampUs: us(30)})
 		},
