@@ -80,6 +80,7 @@ func Doors() []Door {
 		{Route, "GET /v1/queues/{queue}/models", InQueue, Read},
 		{Route, "POST /v1/queues/{queue}/models/promote", InQueue, Models},
 		{Route, "POST /v1/queues/{queue}/models/rollback", InQueue, Models},
+		{Route, "GET /v1/queues/{queue}/analytics", InQueue, Read},
 		{Route, "GET /v1/queues/{queue}/flakes", InQueue, Read},
 		{Route, "GET /v1/queues/{queue}/quarantines", InQueue, Read},
 		{Route, "POST /v1/queues/{queue}/quarantines", InQueue, Quarantine},

@@ -45,6 +45,8 @@ type Options struct {
 	SignIn *signin.Service
 	// Refusals gets who was refused what; nil: Logger does.
 	Refusals *refusals.Log
+	// Analyst, if set, asks the history.
+	Analyst api.Analyst
 	// Instance names this process among the gateways, for people.
 	Instance string
 	Logger   *slog.Logger
@@ -125,7 +127,7 @@ func New(o Options) (*Gateway, error) {
 	g.metrics = newMetrics(o.Meter, g)
 	g.access.init()
 	handler, err := api.NewHandler(api.Options{
-		Backend: g, LogStore: o.LogStore, LogID: o.Log.ID(), Hosts: o.Hosts, Proxies: o.Proxies, Log: o.Logger, Access: o.Config.Access, Tokens: g, DeadLetters: g, Models: g, Lists: &g.lists, SignIn: o.SignIn, Refusals: o.Refusals,
+		Backend: g, LogStore: o.LogStore, LogID: o.Log.ID(), Hosts: o.Hosts, Proxies: o.Proxies, Log: o.Logger, Access: o.Config.Access, Tokens: g, DeadLetters: g, Models: g, Lists: &g.lists, SignIn: o.SignIn, Refusals: o.Refusals, Analyst: o.Analyst,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)

@@ -68,6 +68,7 @@ var shown = []struct {
 	{"flakes", "/queues/shop/flakes", []string{"1 flaky target", "a race in the test server", "Quarantine a target"}, nil},
 	{"models", "/queues/shop/models", []string{"0.2913", "Roll back", "priors predict"}, nil},
 	{"services", "/services", []string{"Pool", "lander", "silent"}, nil},
+	{"figures", "/queues/shop/analytics", []string{"Figures of shop", "What changes wait for", "//e2e:checkout", "Ada Byron, admin"}, nil},
 	{"workers", "/pools/linux?from=2026-01-05T10%3A20%3A00Z&to=2026-01-05T10%3A30%3A00Z&step=linux-1%2F3+2026-01-05T10%3A21%3A14Z+%2F%2Fmenu%3Amenu", []string{"Workers of pool linux", "moved to the front", "faster-start"}, nil},
 	{"dead-letters", "/dead-letters", []string{"2 dead letters", "the queue is there now", "Send again"}, nil},
 	{"access", "/access?queue=shop", []string{"nightly build", "What somebody else may do", "quarantine"}, nil},

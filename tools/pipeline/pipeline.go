@@ -42,6 +42,7 @@ import (
 	"landfall.build/services/builder"
 	"landfall.build/services/enumerator"
 	"landfall.build/services/gateway"
+	"landfall.build/services/gateway/analytics"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/refusals"
 	"landfall.build/services/gateway/signin"
@@ -97,6 +98,8 @@ type Process struct {
 	address net.Addr
 	// ownGateway is where a gateway of this process listens, "" if there is none.
 	ownGateway string
+	// analyst is the DSN by which a gateway of this process asks the history; "" is the configuration's.
+	analyst string
 	// telemetry is nil if nothing is measured.
 	telemetry *telemetry.Telemetry
 	logs      map[string]journal.Log
@@ -374,11 +377,13 @@ func (p *Process) gateway(ctx context.Context) error {
 	if err != nil {
 		p.logger("gateway").Warn("who is refused what is in this log", "error", err)
 	}
+	history := analytics.New(p.analystDSN, time.Now)
+	defer history.Close()
 	g, err := gateway.New(gateway.Options{
 		Log: p.log(events.ServiceGateway), Config: p.Configuration, Mirrors: p.Mirror, LogStore: builder.LogDir(p.Configuration.Data),
 		Instance: p.Instance, Logger: p.Logger, Snapshots: p.snapshots(), Hosts: hosts, Proxies: p.Configuration.Gateway.ProxyNetworks(),
 		SignIn:   signin.New(signin.Options{Issuers: issuers, Sessions: p.Configuration.Access.Sessions, URL: p.Configuration.Gateway.URL}),
-		Refusals: refused, Health: p.healthOf(events.ServiceGateway), Board: p.Board, Meter: p.meter(events.ServiceGateway),
+		Refusals: refused, Analyst: history, Health: p.healthOf(events.ServiceGateway), Board: p.Board, Meter: p.meter(events.ServiceGateway),
 	})
 	if err != nil {
 		return err
@@ -578,6 +583,20 @@ func (p *Process) tracer(ctx context.Context) error {
 		Log: p.log(events.ServiceTracer), Sampled: sampled, Client: otlptracehttp.NewClient(), Version: p.Version,
 		Logger: p.logger(events.ServiceTracer), Health: p.healthOf(events.ServiceTracer), Meter: p.meter(events.ServiceTracer),
 	}, p.owner(events.ServiceTracer))
+}
+
+// SetAnalyst has the gateway ask the history there, clickhouse://user:password@host:port/database, in place of clickhouse.dsn.
+func (p *Process) SetAnalyst(dsn string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.analyst = dsn
+}
+
+// analystDSN is where the gateway asks the history, "" for nowhere.
+func (p *Process) analystDSN() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return cmp.Or(p.analyst, p.Configuration.ClickHouse.DSN)
 }
 
 func (p *Process) historian(ctx context.Context) error {

@@ -96,6 +96,8 @@ type Options struct {
 	DeadLetters DeadLetterStore
 	// Models, if set, holds the trained models of queues.
 	Models ModelStore
+	// Analyst, if set, asks the history.
+	Analyst Analyst
 	// Refusals gets who was refused what; nil: Log does.
 	Refusals *refusals.Log
 	// Lists, if set, counts the changes of dead letters, tokens and models for those who watch.
@@ -157,6 +159,7 @@ func (h *handler) routes() []route {
 		{"GET", "/v1/queues/{queue}/models", h.serveModels},
 		{"POST", "/v1/queues/{queue}/models/promote", h.serveModelPromote},
 		{"POST", "/v1/queues/{queue}/models/rollback", h.serveModelRollback},
+		{"GET", "/v1/queues/{queue}/analytics", h.serveAnalytics},
 		{"GET", "/v1/queues/{queue}/flakes", h.serveFlakes},
 		{"GET", "/v1/queues/{queue}/quarantines", h.serveQuarantines},
 		{"POST", "/v1/queues/{queue}/quarantines", h.serveQuarantine},

@@ -33,6 +33,8 @@ const (
 	// codeTooMany is of who asks too often, codeProviderAway of an issuer that does not answer.
 	codeTooMany      = "too_many_requests"
 	codeProviderAway = "provider_unreachable"
+	// codeHistoryAway is of a history that does not answer.
+	codeHistoryAway = "history_unreachable"
 	// CodePastUnread is of a moment up to which the log is not folded yet: who asks again is answered.
 	CodePastUnread = "past_being_read"
 )

@@ -51,6 +51,7 @@ func Files() []File {
 		{Path: "/pools/{pool}", kind: page, content: index},
 		{Path: "/queues/{queue}", kind: page, content: index},
 		{Path: "/queues/{queue}/models", kind: page, content: index},
+		{Path: "/queues/{queue}/analytics", kind: page, content: index},
 		{Path: "/queues/{queue}/flakes", kind: page, content: index},
 		{Path: "/queues/{queue}/changes/{change}", kind: page, content: index},
 		{Path: "/page.js", kind: "text/javascript; charset=utf-8", content: script},

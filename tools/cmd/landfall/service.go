@@ -56,6 +56,7 @@ func serviceCommands() []*cobra.Command {
 
 func serviceCommand(name string) *cobra.Command {
 	learns := name == events.ServiceHistorian || name == events.ServiceTrainer
+	asks := learns || name == events.ServiceGateway
 	var file, instance, history, metrics string
 	var logs logging
 	var brokers []string
@@ -86,7 +87,7 @@ func serviceCommand(name string) *cobra.Command {
 			if name == events.ServiceTrainer && every < time.Minute {
 				return fmt.Errorf("--every is %v; it is at least a minute", every)
 			}
-			if learns {
+			if asks {
 				history = cmp.Or(history, config.ClickHouse.DSN, os.Getenv(historyDSN))
 			}
 			if instance == "" {
@@ -111,6 +112,7 @@ func serviceCommand(name string) *cobra.Command {
 				Owner: ownership.Group{Brokers: brokers, ClientID: "landfall-" + name + "-" + instance, Log: logger, Client: broker.Access(config, brokers, name)()},
 			}
 			defer p.Close()
+			p.SetAnalyst(history)
 			if now {
 				return trainNow(cmd, p)
 			}
@@ -134,7 +136,7 @@ func serviceCommand(name string) *cobra.Command {
 		c.Flags().BoolVar(&now, "now", false, "train everything once, whenever that was done last, and end")
 	}
 	metricsFlag(c, &metrics)
-	if learns {
+	if asks {
 		c.Flags().StringVar(&history, "clickhouse", "", "DSN of the server, clickhouse://user:password@host:9000/database (default: the configuration's, else $"+historyDSN+")")
 	}
 	return c

@@ -2,6 +2,8 @@ package stack
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"path/filepath"
 	"sync"
 	"time"
@@ -32,6 +34,7 @@ func (s *Stack) keepHistory(ctx context.Context, o Options) string {
 			server, err := clickhouse.Start(ctx, clickhouse.Options{Dir: dir, Log: o.Logger})
 			if err == nil {
 				s.process.History = server.DSN()
+				s.process.SetAnalyst(analystOf(server, o.Logger))
 				s.learn(ctx, o)
 				server.Close()
 				return
@@ -44,6 +47,18 @@ func (s *Stack) keepHistory(ctx context.Context, o Options) string {
 		}
 	})
 	return "history in " + dir
+}
+
+// analystOf returns how the gateway asks the history: as the user who may read alone, where there is one.
+func analystOf(server *clickhouse.Server, logger *slog.Logger) string {
+	dsn, err := server.AnalystDSN()
+	if err == nil {
+		return dsn
+	}
+	if !errors.Is(err, clickhouse.ErrNoAnalyst) {
+		logger.Warn("the gateway asks the history as its owner", "error", err)
+	}
+	return server.DSN()
 }
 
 // learn keeps the history and trains models on it until the stack ends; each reports its own failures, and tries

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"landfall.build/platform/configuration"
+	"landfall.build/services/gateway/analytics"
 	"landfall.build/tools/client"
 	"landfall.build/tools/embedded/stack"
 	"landfall.build/tools/history"
@@ -116,6 +118,20 @@ func TestWhatLandedAndWhatDidNotIsInTheHistory(t *testing.T) {
 	got, err = ask(t, data, "SELECT change, round(total - admission - analysis - worker - building - behind - push, 2) AS rest FROM time_to_land")
 	if err != nil || len(got) != 1 || got[0]["change"] != "good" || got[0]["rest"] != 0.0 {
 		t.Errorf("%v, %v", got, err)
+	}
+	// The gateway has the same, as the user who may only read.
+	answer, err := http.Get(s.URL() + "/v1/queues/main/analytics?weeks=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	var figures analytics.Analytics
+	if err == nil {
+		err = json.Unmarshal(text, &figures)
+	}
+	if err != nil || figures.Missing != nil || len(figures.Waits) != 1 || figures.Waits[0].Landed != 1 || len(figures.Rejections) != 1 || figures.Rejections[0].Changes != 1 {
+		t.Errorf("the gateway's figures are %s, %v", text, err)
 	}
 	for range 300 {
 		got, err = ask(t, data, "SELECT kind, count() AS n FROM prediction_outcomes GROUP BY kind ORDER BY kind")

@@ -4,7 +4,7 @@ import { signal, useComputed, useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import { me, setMe, signedIn, signInAddress, signOut, ways, who } from "./me"
-import { at, flakesPath, modelsPath, poolPath, queuePath, queuesPath, query } from "./router"
+import { analyticsPath, at, flakesPath, modelsPath, poolPath, queuePath, queuesPath, query } from "./router"
 import { queues, readAgain, status } from "./store"
 import { ago, exact, now, plain, webLink } from "./words"
 
@@ -40,6 +40,9 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
           </a>
           <a class="soft" href={modelsPath(queue)}>
             Models
+          </a>
+          <a class="soft" href={analyticsPath(queue)}>
+            Figures
           </a>
           {pool !== undefined && (
             <a class="soft" href={poolPath(pool)}>

@@ -167,7 +167,7 @@ export interface Failure {
 }
 
 export interface FailureDetail {
-  code: "unknown_queue" | "bad_request" | "no_such_ref" | "no_such_commit" | "ref_moved" | "already_in" | "empty" | "not_a_stack" | "unknown_requirement" | "cyclic_requirement" | "revision_taken" | "too_late" | "queue_full" | "repository_unreachable" | "request_id_taken" | "unauthenticated" | "forbidden" | "unknown_change" | "unknown_target" | "not_applied" | "forbidden_origin" | "unsupported_media_type" | "too_large" | "not_ready" | "not_healthy" | "unanswered" | "not_found" | "method_not_allowed" | "no_log" | "internal" | "too_many_streams" | "too_many_requests" | "provider_unreachable" | "past_being_read"
+  code: "unknown_queue" | "bad_request" | "no_such_ref" | "no_such_commit" | "ref_moved" | "already_in" | "empty" | "not_a_stack" | "unknown_requirement" | "cyclic_requirement" | "revision_taken" | "too_late" | "queue_full" | "repository_unreachable" | "request_id_taken" | "unauthenticated" | "forbidden" | "unknown_change" | "unknown_target" | "not_applied" | "forbidden_origin" | "unsupported_media_type" | "too_large" | "not_ready" | "not_healthy" | "unanswered" | "not_found" | "method_not_allowed" | "no_log" | "internal" | "too_many_streams" | "too_many_requests" | "provider_unreachable" | "history_unreachable" | "past_being_read"
   message: string
   advice: string
 }
@@ -284,6 +284,97 @@ export interface Flake {
   change?: string
   quarantined?: Quarantine
   owners?: string[]
+}
+
+export interface Analytics {
+  queue: string
+  weeks: number
+  missing?: NoHistory
+  written?: string
+  waits: WeekOfWaits[]
+  builds: WeekOfBuilds[]
+  work: WeekOfWork[]
+  bypasses: WeekOfBypasses[]
+  predictions: WeekOfAccuracy[]
+  calibration: Calibration[]
+  rejections: Rejecting[]
+  flaky: FlakyRate[]
+}
+
+export interface NoHistory {
+  message: string
+  advice: string
+}
+
+export interface WeekOfWaits {
+  week: string
+  landed: number
+  p50_s: number
+  p95_s: number
+  mean_s: number
+  admission_s: number
+  analysis_s: number
+  worker_s: number
+  building_s: number
+  behind_s: number
+  push_s: number
+}
+
+export interface WeekOfBuilds {
+  week: string
+  changes: number
+  builds: number
+  aborted: number
+  per_change: number
+}
+
+export interface WeekOfWork {
+  week: string
+  changes: number
+  hours: number
+  per_change: number
+}
+
+export interface WeekOfBypasses {
+  week: string
+  landed: number
+  bypassing: number
+  rate: number
+}
+
+export interface WeekOfAccuracy {
+  week: string
+  changes: number
+  predicted_rate: number
+  landed_rate: number
+  brier: number
+  calibration_error: number
+  durations: number
+  mean_s: number
+  mean_error_s: number
+  covered: number
+}
+
+export interface Calibration {
+  from_probability: number
+  changes: number
+  predicted_rate: number
+  landed_rate: number
+}
+
+export interface Rejecting {
+  target: string
+  rejections: number
+  changes: number
+  last_at: string
+}
+
+export interface FlakyRate {
+  target: string
+  versions: number
+  flake_rate: number
+  failure_rate: number
+  p50_s: number
 }
 
 export interface Timeline {

@@ -3,6 +3,7 @@
 import { render } from "preact"
 import { useEffect } from "preact/hooks"
 import { Access } from "./access"
+import { Analytics } from "./analytics"
 import { Change } from "./change"
 import { DeadLetters } from "./deadletters"
 import { Flakes } from "./flakes"
@@ -20,7 +21,7 @@ const titles: Record<string, string> = { services: "Services", "dead-letters": "
 function Page() {
   const r = route.value
   useEffect(() => {
-    const parts = r.page === "queue" ? [r.queue] : r.page === "pool" ? ["Workers", r.pool] : r.page === "models" ? ["Models", r.queue] : r.page === "flakes" ? ["Flaky targets", r.queue] : r.page === "change" ? [r.change, r.queue] : r.page in titles ? [titles[r.page]!] : []
+    const parts = r.page === "queue" ? [r.queue] : r.page === "pool" ? ["Workers", r.pool] : r.page === "models" ? ["Models", r.queue] : r.page === "analytics" ? ["Figures", r.queue] : r.page === "flakes" ? ["Flaky targets", r.queue] : r.page === "change" ? [r.change, r.queue] : r.page in titles ? [titles[r.page]!] : []
     document.title = [...parts, "Landfall"].join(" · ")
   }, [r])
   switch (r.page) {
@@ -38,6 +39,8 @@ function Page() {
       return <Pool key={r.pool} pool={r.pool} />
     case "models":
       return <Models key={r.queue} queue={r.queue} />
+    case "analytics":
+      return <Analytics key={r.queue} queue={r.queue} />
     case "flakes":
       return <Flakes key={r.queue} queue={r.queue} />
     case "change":

@@ -5,7 +5,7 @@ import { computed, signal } from "@preact/signals"
 const address = signal(location.pathname + location.search)
 addEventListener("popstate", () => (address.value = location.pathname + location.search))
 
-export type Route = { page: "queues" } | { page: "services" } | { page: "dead-letters" } | { page: "access" } | { page: "queue"; queue: string } | { page: "models"; queue: string } | { page: "flakes"; queue: string } | { page: "change"; queue: string; change: string } | { page: "pool"; pool: string } | { page: "nothing" }
+export type Route = { page: "queues" } | { page: "services" } | { page: "dead-letters" } | { page: "access" } | { page: "queue"; queue: string } | { page: "models"; queue: string } | { page: "flakes"; queue: string } | { page: "analytics"; queue: string } | { page: "change"; queue: string; change: string } | { page: "pool"; pool: string } | { page: "nothing" }
 
 export const route = computed<Route>(() => {
   const parts = address.value
@@ -20,6 +20,7 @@ export const route = computed<Route>(() => {
   if (parts[0] === "pools" && parts.length === 2) return { page: "pool", pool: parts[1]! }
   if (parts[0] === "queues" && parts.length === 2) return { page: "queue", queue: parts[1]! }
   if (parts[0] === "queues" && parts[2] === "models" && parts.length === 3) return { page: "models", queue: parts[1]! }
+  if (parts[0] === "queues" && parts[2] === "analytics" && parts.length === 3) return { page: "analytics", queue: parts[1]! }
   if (parts[0] === "queues" && parts[2] === "flakes" && parts.length === 3) return { page: "flakes", queue: parts[1]! }
   if (parts[0] === "queues" && parts[2] === "changes" && parts.length === 4) return { page: "change", queue: parts[1]!, change: parts[3]! }
   return { page: "nothing" }
@@ -44,6 +45,7 @@ function decode(text: string): string {
 export const queuesPath = () => "/" + then()
 export const queuePath = (queue: string) => `/queues/${encodeURIComponent(queue)}${then()}`
 export const modelsPath = (queue: string) => `/queues/${encodeURIComponent(queue)}/models`
+export const analyticsPath = (queue: string) => `/queues/${encodeURIComponent(queue)}/analytics`
 export const flakesPath = (queue: string) => `/queues/${encodeURIComponent(queue)}/flakes${then()}`
 export const poolPath = (pool: string) => `/pools/${encodeURIComponent(pool)}`
 // changeAt is a change as it was at a moment, "" for now.

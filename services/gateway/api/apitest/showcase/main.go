@@ -69,7 +69,7 @@ func start(perSecond int) (*httptest.Server, error) {
 		busy(b, perSecond)
 	}
 	handler, err := api.NewHandler(api.Options{
-		Backend: b, Access: c.Access, Tokens: tokens(), DeadLetters: letters{}, Models: models{}, Identity: reader{}, Clock: func() time.Time { return now },
+		Backend: b, Access: c.Access, Tokens: tokens(), DeadLetters: letters{}, Models: models{}, Analyst: figures{}, Identity: reader{}, Clock: func() time.Time { return now },
 	})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,58 @@
+package analytics
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWeeksBeginOnMondays(t *testing.T) {
+	for at, want := range map[string]string{
+		"2026-11-28T16:00:00Z":      "2026-11-23", // a Saturday
+		"2026-11-29T23:59:59Z":      "2026-11-23", // the Sunday after it
+		"2026-11-30T00:00:00Z":      "2026-11-30",
+		"2026-11-30T00:30:00+01:00": "2026-11-23", // still Sunday in UTC
+	} {
+		now, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := since(now, 1).Format(time.DateOnly); got != want {
+			t.Errorf("the week of %s begins on %s, want %s", at, got, want)
+		}
+		if got := since(now, 3); !got.Equal(since(now, 1).AddDate(0, 0, -14)) {
+			t.Errorf("three weeks begin on %s", got)
+		}
+	}
+}
+
+func TestWithoutAHistoryThereIsNone(t *testing.T) {
+	h := New(func() string { return "" }, time.Now)
+	defer h.Close()
+	if _, err := h.Ask(t.Context(), "shop", 3); !errors.Is(err, ErrNone) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestAHistoryThatDoesNotAnswerSaysNoPassword(t *testing.T) {
+	for _, dsn := range []string{"clickhouse://ada:sesame@127.0.0.1:1/landfall", "http//ada:sesame@[", "mysql://ada:sesame@x/y"} {
+		h := New(func() string { return dsn }, time.Now)
+		_, err := h.Ask(t.Context(), "shop", 3)
+		if err == nil || errors.Is(err, ErrNone) || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s: %v", dsn, err)
+		}
+		h.Close()
+	}
+}
+
+func TestAQuestionWaitsForItsTurnNoLongerThanItsAsker(t *testing.T) {
+	h := New(func() string { return "clickhouse://127.0.0.1:1/landfall" }, time.Now)
+	<-h.turn // somebody asks
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := h.Ask(ctx, "shop", 3); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+}
