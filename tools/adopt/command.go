@@ -166,7 +166,7 @@ func (r *run) begin(ctx context.Context, repo string) (*plan, error) {
 		}
 	}
 	if p.Workers = r.workers; p.Workers == 0 {
-		if p.Workers, err = r.ask.number("Builds at the same time", lookAround(ctx, nil).workers()); err != nil {
+		if p.Workers, err = r.ask.number("Builds at the same time", lookAround(ctx, nil, nil).workers()); err != nil {
 			return nil, err
 		}
 	}

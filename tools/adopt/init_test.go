@@ -123,6 +123,30 @@ func TestInitFitsTheRepositoryAndTakesFlags(t *testing.T) {
 	}
 }
 
+// TestThePathOfStepsHasTheProgramsOfManifests: what the targets of the mainline start is on the user's PATH.
+func TestThePathOfStepsHasTheProgramsOfManifests(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "weave"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	r := newRepository(t)
+	r.commit("one", files{"landfall.yaml": "targets: [{name: all, sources: [\"**\"], steps: [{name: weave, run: [weave, all]}]}]\n"})
+	r.push()
+	out, err := r.init("--json")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, queue := range r.configured().Queues {
+		if path := queue.Steps.Environment.Path; !slices.Contains(filepath.SplitList(path), folder) {
+			t.Errorf("the PATH of steps is %s, without %s", path, folder)
+		}
+	}
+	if lacks := decode[result](t, out).Lacks; slices.ContainsFunc(lacks, func(l lack) bool { return l.Code == "tool_missing" }) {
+		t.Errorf("lacks %v", lacks)
+	}
+}
+
 // TestToolsThatAskGitDoWithout: a step's checkout is no repository.
 func TestToolsThatAskGitDoWithout(t *testing.T) {
 	r := newRepository(t)

@@ -32,20 +32,30 @@ type tool struct {
 	Version string `json:"version,omitempty"`
 }
 
-// lookAround returns what the machine has of some tools.
-func lookAround(ctx context.Context, names []string) machine {
+// lookAround returns what the machine has of some tools, and which of some programs it has outside of the system's folders. Programs may
+// be any, so they are not asked for their version.
+func lookAround(ctx context.Context, tools, programs []string) machine {
 	m := machine{Cores: runtime.NumCPU(), Memory: totalMemory(), Tools: map[string]tool{}}
 	for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
 		if filepath.IsAbs(folder) && !strings.ContainsAny(folder, ":\n") && !slices.Contains(m.folders, filepath.Clean(folder)) {
 			m.folders = append(m.folders, filepath.Clean(folder))
 		}
 	}
-	for _, name := range names {
+	find := func(name string) string {
 		path := lookFor(name, m.folders)
 		if path != "" && filepath.Base(filepath.Dir(path)) == "shims" {
 			path = behindShim(ctx, name, path)
 		}
+		return path
+	}
+	for _, name := range tools {
+		path := find(name)
 		m.Tools[name] = tool{path, versionOf(ctx, name, path)}
+	}
+	for _, name := range programs {
+		if path := find(name); m.Tools[name].Path == "" && path != "" && !slices.Contains(systemFolders, filepath.Dir(path)) {
+			m.Tools[name] = tool{Path: path}
+		}
 	}
 	return m
 }

@@ -30,6 +30,8 @@ type plan struct {
 	ignore  []string
 	whole   []configuration.Step
 	written []manifest
+	// started are the programs that steps of the mainline's targets start.
+	started []string
 	// unrun are scripts that no step runs.
 	unrun []unrun
 }

@@ -206,7 +206,7 @@ func (p *plan) survey(ctx context.Context, s *source, o options) error {
 		if err != nil {
 			return err
 		}
-		uncovered = seen.Uncovered
+		uncovered, p.started = seen.Uncovered, seen.Programs
 	}
 	if o.command != "" {
 		p.whole = []configuration.Step{wholeStep("verify", ".", o.command)}
@@ -278,7 +278,7 @@ func (p *plan) fit(ctx context.Context, s *source, commands []string) {
 		tools = append(tools, programsOf(command)...)
 	}
 	slices.Sort(tools)
-	p.machine = lookAround(ctx, slices.Compact(tools))
+	p.machine = lookAround(ctx, slices.Compact(tools), p.started)
 	p.env = environmentFor(ctx, p.machine)
 	p.env.doWithoutGit(reader{ctx, setOf(s.paths), s.read})
 }
