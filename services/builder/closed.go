@@ -29,22 +29,36 @@ type space struct {
 	folder string
 }
 
-// known returns those lookups that are of files or folders of the tree. Tools look for many that no tree has.
-func (s space) known(found []lookups.Lookup) []lookups.Lookup {
-	return slices.DeleteFunc(found, func(l lookups.Lookup) bool { return !l.Listed && !s.has(l.Path) })
+// known returns those lookups that are of files or folders of the tree. Tools look for many that no tree has. What lies below a file, or
+// a link, is it.
+func (s space) known(found []lookups.Lookup) (known []lookups.Lookup) {
+	named := map[string]bool{}
+	for _, l := range found {
+		if !l.Listed {
+			if l.Path = s.entry(l.Path); l.Path == "" || named[l.Path] {
+				continue
+			}
+			named[l.Path] = true
+		}
+		known = append(known, l)
+	}
+	return known
 }
 
-// has reports whether the tree has a file or folder of a path, or a link on the way to it.
-func (s space) has(name string) bool {
+// entry returns the file or link of the tree that a path is, or lies below, or the path if it is that of a folder; else "".
+func (s space) entry(name string) string {
 	for end := range len(name) + 1 {
 		if end < len(name) && name[end] != '/' {
 			continue
 		}
 		if _, is := slices.BinarySearch(s.all, name[:end]); is {
-			return true
+			return name[:end]
 		}
 	}
-	return s.hasFolder(name)
+	if s.hasFolder(name) {
+		return name
+	}
+	return ""
 }
 
 // hasFolder reports whether the tree has a folder of a path.

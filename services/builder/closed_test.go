@@ -112,3 +112,13 @@ func TestWhatAStepLookedForIsShownAsItIsDeclared(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsLookedForBelowAFileIsTheFile: go looks for a go.mod below what it embeds.
+func TestWhatIsLookedForBelowAFileIsTheFile(t *testing.T) {
+	of := space{all: []string{"docs/a.md", "web/index.html", "web/link"}}
+	found := of.known([]lookups.Lookup{{Path: "docs"}, {Path: "docs/none"}, {Path: "web/index.html"}, {Path: "web/index.html/go.mod"}, {Path: "web/link/x/y"}, {Path: "web/none", Listed: true}})
+	want := []lookups.Lookup{{Path: "docs"}, {Path: "web/index.html"}, {Path: "web/link"}, {Path: "web/none", Listed: true}}
+	if !slices.Equal(found, want) {
+		t.Errorf("%+v, want %+v", found, want)
+	}
+}
