@@ -127,7 +127,7 @@ const (
 	NoStep Cause = "no_open_step"
 )
 
-// Causes lists them.
+// Causes lists them in the order in which one is told before another.
 func Causes() []Cause {
 	return []Cause{NotKnown, Limited, Needs, Exclusive, Dependencies, Preparing, NoStep}
 }
