@@ -46,6 +46,8 @@ type Broker struct {
 	log     *slog.Logger
 	addr    string
 	once    sync.Once
+	// stopMembers ends the watch of groups' members, and waits for it.
+	stopMembers func()
 }
 
 // Start opens the data directory and listens. It returns once clients can connect.
@@ -117,6 +119,7 @@ func start(o Options, lock *os.File) (*Broker, error) {
 		return nil, fmt.Errorf("embedded broker in %s: %w", o.Dir, err)
 	}
 	b := &Broker{cluster: cluster, lock: lock, dir: o.Dir, log: o.Log, addr: listener.Addr().String()}
+	b.stopMembers = b.watchMembers()
 	if err := os.WriteFile(filepath.Join(o.Dir, addressFile), []byte(b.addr+"\n"), 0o644); err != nil {
 		b.Close()
 		return nil, fmt.Errorf("embedded broker: %w", err)
@@ -155,6 +158,16 @@ func listen(dir, address string) (net.Listener, error) {
 	return l, nil
 }
 
+// watchMembers has silent members of groups taken out, until the function that it returns is called.
+func (b *Broker) watchMembers() (stop func()) {
+	m := &members{log: b.log, leave: leaveBy(append([]kgo.Opt{kgo.SeedBrokers(b.addr)}, b.Client()...))}
+	m.watch(b.cluster)
+	ctx, cancel := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() { m.run(ctx, 2*time.Second) })
+	return func() { cancel(); ended.Wait() }
+}
+
 // Addr returns the address for clients, host:port.
 func (b *Broker) Addr() string { return b.addr }
 
@@ -190,6 +203,7 @@ func (b *Broker) Remember() {
 // Close ends the broker and releases the directory. Clients lose their connections.
 func (b *Broker) Close() {
 	b.once.Do(func() {
+		b.stopMembers()
 		b.cluster.Close()
 		b.Remember()
 		unlockDir(b.lock)
