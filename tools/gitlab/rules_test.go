@@ -335,8 +335,8 @@ func TestALimitThatIsReachedAnywayIsKept(t *testing.T) {
 	c.refused = 0
 }
 
-// TestTheSuiteFindsWhatAHostDoesWrong: on a fake that breaks a rule it fails.
-func TestTheSuiteFindsWhatAHostDoesWrong(t *testing.T) {
+// TestTheSuiteFindsWhatAGitLabDoesWrong: on a fake that breaks a rule it fails.
+func TestTheSuiteFindsWhatAGitLabDoesWrong(t *testing.T) {
 	hosttest.SkipUnlessSlow(t)
 	hosttest.FindBreaches(t, "TestGitLabIsAHost", map[string]hosttest.Breach{
 		"merged":    {Claim: "a pull request is landed by its label", Says: "is merged"},
