@@ -63,8 +63,7 @@ func (i *issuer) contextOf(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, i.provider.Client)
 }
 
-// newIssuer returns an issuer that is asked for scopes, and for offline_access if it has that and offline is set.
-func newIssuer(ctx context.Context, url, client string, scopes []string, offline bool) (*issuer, error) {
+func newIssuer(ctx context.Context, url, client string, scopes []string) (*issuer, error) {
 	if !identity.Secure(url) {
 		return nil, fmt.Errorf("the issuer %q is not an https address", identity.Shown(url))
 	}
@@ -77,9 +76,6 @@ func newIssuer(ctx context.Context, url, client string, scopes []string, offline
 	i := &issuer{Issuers: all, provider: all.Providers()[0]}
 	if i.metadata, err = i.provider.Metadata(ctx); err != nil {
 		return nil, err
-	}
-	if offline && slices.Contains(i.metadata.Scopes, offlineAccess) {
-		scopes = append(slices.Clone(scopes), offlineAccess)
 	}
 	i.config = oauth2.Config{ClientID: client, Scopes: scopes, Endpoint: i.metadata.Endpoint(false)}
 	return i, nil
@@ -105,19 +101,29 @@ func expiryOf(who identity.Identity) time.Time {
 
 // Browser signs somebody in with a browser of this machine, which open is to show an address, and keeps the tokens for a gateway.
 func (s *Store) Browser(ctx context.Context, server string, way signin.Way, open func(address string) error) (Kept, error) {
-	k, err := s.browser(ctx, server, way, true, open)
+	return signIn(ctx, way, func(i *issuer) (Kept, error) { return s.browser(ctx, server, way, i, open) })
+}
+
+// signIn has somebody sign in, with offline_access if the issuer has it, and without if it refuses it to them.
+func signIn(ctx context.Context, way signin.Way, by func(i *issuer) (Kept, error)) (Kept, error) {
+	i, err := newIssuer(ctx, way.Issuer, way.ClientID, way.Scopes)
+	if err != nil {
+		return Kept{}, err
+	}
+	if !slices.Contains(i.metadata.Scopes, offlineAccess) || slices.Contains(way.Scopes, offlineAccess) {
+		return by(i)
+	}
+	i.config.Scopes = append(slices.Clone(way.Scopes), offlineAccess)
+	k, err := by(i)
 	if ofOffline(err) {
-		return s.browser(ctx, server, way, false, open)
+		i.config.Scopes = way.Scopes
+		return by(i)
 	}
 	return k, err
 }
 
-func (s *Store) browser(ctx context.Context, server string, way signin.Way, offline bool, open func(address string) error) (Kept, error) {
+func (s *Store) browser(ctx context.Context, server string, way signin.Way, i *issuer, open func(address string) error) (Kept, error) {
 	gateway, err := gatewayOf(server)
-	if err != nil {
-		return Kept{}, err
-	}
-	i, err := newIssuer(ctx, way.Issuer, way.ClientID, way.Scopes, offline)
 	if err != nil {
 		return Kept{}, err
 	}
@@ -227,19 +233,11 @@ func Show(address string) error {
 
 // Device signs somebody in with a browser of another machine: prompt is told where, and which code to enter.
 func (s *Store) Device(ctx context.Context, server string, way signin.Way, prompt func(address, code string)) (Kept, error) {
-	k, err := s.device(ctx, server, way, true, prompt)
-	if ofOffline(err) {
-		return s.device(ctx, server, way, false, prompt)
-	}
-	return k, err
+	return signIn(ctx, way, func(i *issuer) (Kept, error) { return s.device(ctx, server, i, prompt) })
 }
 
-func (s *Store) device(ctx context.Context, server string, way signin.Way, offline bool, prompt func(address, code string)) (Kept, error) {
+func (s *Store) device(ctx context.Context, server string, i *issuer, prompt func(address, code string)) (Kept, error) {
 	gateway, err := gatewayOf(server)
-	if err != nil {
-		return Kept{}, err
-	}
-	i, err := newIssuer(ctx, way.Issuer, way.ClientID, way.Scopes, offline)
 	if err != nil {
 		return Kept{}, err
 	}
@@ -318,7 +316,7 @@ func refresh(ctx context.Context, k Kept) (Kept, error) {
 	if k.RefreshToken == "" {
 		return k, fmt.Errorf("what %s gave has expired, and cannot be refreshed; %w", k.Issuer, ErrAgain)
 	}
-	i, err := newIssuer(ctx, k.Issuer, k.ClientID, nil, false)
+	i, err := newIssuer(ctx, k.Issuer, k.ClientID, nil)
 	if err != nil {
 		return k, err
 	}
@@ -388,7 +386,7 @@ func revoke(ctx context.Context, k Kept) error {
 	if k.RefreshToken == "" {
 		return nil
 	}
-	i, err := newIssuer(ctx, k.Issuer, k.ClientID, nil, false)
+	i, err := newIssuer(ctx, k.Issuer, k.ClientID, nil)
 	if err != nil {
 		return err
 	}

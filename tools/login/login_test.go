@@ -106,6 +106,22 @@ func TestWhoGetsNoOfflineAccessSignsInWithoutIt(t *testing.T) {
 	}
 }
 
+// TestAWrongScopeIsRefusedOnce: where offline_access is not what was added, nobody is asked again.
+func TestAWrongScopeIsRefusedOnce(t *testing.T) {
+	p, s := signintest.New(t), newStore(t)
+	way := wayOf(p)
+	way.Scopes = append(way.Scopes, "offline_access")
+	asked := 0
+	_, err := s.Browser(t.Context(), gateway, way, func(address string) error {
+		asked++
+		at, _ := url.Parse(address)
+		return browse(at.Query().Get("redirect_uri") + "?error=invalid_scope&state=" + at.Query().Get("state"))
+	})
+	if err == nil || !strings.Contains(err.Error(), "invalid_scope") || asked != 1 {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+}
+
 // TestOnlyTheAnswerToThisSignInCounts: others that reach the command's port neither sign it in nor end it.
 func TestOnlyTheAnswerToThisSignInCounts(t *testing.T) {
 	p, s := signintest.New(t), newStore(t)

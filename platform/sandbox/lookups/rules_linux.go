@@ -5,7 +5,9 @@ package lookups
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path"
@@ -13,15 +15,17 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // rule says what a program may do that is no lookup: it does so on its way, whatever it is used for.
 type rule struct {
-	program *regexp.Regexp            // of its name, see process
-	file    *regexp.Regexp            // of its executable's path, instead of program
-	command func(words []string) bool // of its command line; nil for any
-	byTools bool                      // only if no code of the folder has started it
-	adapter bool                      // only for targets of adapters: Missing.Believe
+	program *regexp.Regexp       // of its name, see process
+	file    *regexp.Regexp       // of its executable's path, instead of program
+	does    func(p process) bool // what it was started for; nil for anything
+	byTools bool                 // only if no code of the folder has started it
+	adapter bool                 // only for targets of adapters: Missing.Believe
 
 	all   bool // whatever it looks for
 	lists func(w *Watch, p process, folder, lacks string) bool
@@ -39,22 +43,24 @@ var rules = []rule{
 	// adapters know on which of them their targets depend.
 	{program: named(packageTools), byTools: true, adapter: true, lists: everywhere, reads: every, looks: programOfMember},
 	// setuptools looks for what belongs to a package that uv builds, tests and documents among it.
-	{program: named(`python.*`), command: buildsForUV, byTools: true, adapter: true, lists: everywhere, looks: whetherThere},
+	{program: named(`python.*`), does: buildsForUV, byTools: true, adapter: true, lists: everywhere, looks: whetherThere},
 	// Libraries for tests and build scripts ask cargo where the workspace is.
-	{program: named("cargo"), command: describes, adapter: true, lists: everywhere, reads: every},
+	{program: named("cargo"), does: describes, adapter: true, lists: everywhere, reads: every},
 	// Tests build the program under test. They fail where a package is absent.
-	{program: named("go"), command: builds, adapter: true, lists: everywhere},
+	{program: named("go"), does: builds, adapter: true, lists: everywhere},
 	// In a workspace go reads the go.mod of each module, to find packages.
-	{program: named("go"), command: findsPackages, adapter: true, reads: ofGo},
+	{program: named("go"), does: findsPackages, adapter: true, reads: ofGo},
 	// turbo reads the manifests of all members and the lock file, to find which scripts it runs first.
-	{file: regexp.MustCompile(`/node_modules/(.*/)?turbo$`), command: runsScripts, adapter: true, reads: ofNode},
+	{file: regexp.MustCompile(`/node_modules/(.*/)?turbo$`), does: runsScripts, adapter: true, reads: ofNode},
 	// esbuild looks for settings in its working directory and above. vite, vitest and tsup start it.
 	{file: regexp.MustCompile(`/node_modules/(.*/)?esbuild$`), adapter: true, lists: above},
 	// Interpreters read the manifests above the code that they run, or run code that does.
 	{file: regexp.MustCompile(`(^|/)(node|bun|deno|corepack|python[0-9.]*|ruby|rustc|rustdoc|clippy-driver|` + packageTools + `)$`), reads: own},
 	// Tests of macros read the manifests of their package and of its workspace.
-	{file: regexp.MustCompile(""), adapter: true, reads: ownOfCargo},
+	{file: anyFile, adapter: true, reads: ownOfCargo},
 }
+
+var anyFile = regexp.MustCompile("")
 
 // packageTools are the programs, and the scripts of Node, that the tools of package systems consist of.
 const packageTools = `go|cargo|uv|npm|npm-cli\.js|npx|npx-cli\.js|pnpm|pnpm\.cjs|pnpm\.mjs|yarn|yarn\.js`
@@ -84,32 +90,58 @@ var filesOfNode = named(`package\.json|package-lock\.json|npm-shrinkwrap\.json|p
 
 func ofNode(_ *Watch, file string) bool { return filesOfNode.MatchString(path.Base(file)) }
 
-// describes reports whether a command line of cargo asks for the workspace and its members.
-func describes(words []string) bool {
-	return slices.Contains(words, "metadata") || slices.Contains(words, "locate-project")
+// argument returns the first argument that is no option, "" if there is none. skip begins arguments that come before it.
+func (p process) argument(skip string) string {
+	words := p.words()
+	for _, word := range words[min(1, len(words)):] {
+		if word != "" && !strings.HasPrefix(word, "-") && (skip == "" || !strings.HasPrefix(word, skip)) {
+			return word
+		}
+	}
+	return ""
 }
 
-// builds reports whether a command line of go builds packages that it names.
-func builds(words []string) bool {
-	return len(words) > 1 && slices.Contains([]string{"build", "install", "run"}, words[1]) &&
-		!slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, "...") })
+// describes reports whether cargo is asked for the workspace and its members. +nightly and the like name a toolchain.
+func describes(p process) bool {
+	of := p.argument("+")
+	return of == "metadata" || of == "locate-project"
 }
 
-// findsPackages reports whether a command line of go is about packages, and not about modules.
-func findsPackages(words []string) bool {
-	return len(words) > 1 && slices.Contains([]string{"build", "generate", "install", "list", "run", "test", "tool", "vet"}, words[1]) && !slices.Contains(words, "-m")
+// builds reports whether go builds packages that it is given by name.
+func builds(p process) bool {
+	return slices.Contains([]string{"build", "install", "run"}, p.argument("")) &&
+		!slices.ContainsFunc(p.words(), func(word string) bool { return strings.Contains(word, "...") })
 }
 
-// runsScripts reports whether a command line of turbo runs scripts, and does not print what it found.
-func runsScripts(words []string) bool {
-	return len(words) > 0 && !slices.ContainsFunc(words[1:], func(word string) bool {
-		return word == "ls" || word == "query" || strings.HasPrefix(word, "--dry") || strings.HasPrefix(word, "--graph")
+var aboutModules = regexp.MustCompile(`^--?m(=|$)`)
+
+// findsPackages reports whether go is about packages, and not about modules.
+func findsPackages(p process) bool {
+	return slices.Contains([]string{"build", "generate", "install", "list", "run", "test", "tool", "vet"}, p.argument("")) &&
+		!slices.ContainsFunc(p.words(), aboutModules.MatchString)
+}
+
+// otherCommands are the commands of turbo that are about what it found.
+var otherCommands = named("boundaries|config|generate|gen|info|ls|prune|query|scan")
+
+// runsScripts reports whether turbo runs scripts, and does not print what it found.
+func runsScripts(p process) bool {
+	of := p.argument("")
+	return of != "" && !otherCommands.MatchString(of) && !slices.ContainsFunc(p.words(), func(word string) bool {
+		return strings.HasPrefix(word, "--dry") || strings.HasPrefix(word, "--graph")
 	})
 }
 
-// buildsForUV reports whether a command line is of the Python by which uv builds a package.
-func buildsForUV(words []string) bool {
-	return len(words) > 0 && strings.Contains(words[0], "/builds-v0/.tmp")
+// scriptsOfBuilds are files by which a project has code of its own run while it is built.
+var scriptsOfBuilds = []string{"setup.py", "build.py", "hatch_build.py", "pdm_build.py"}
+
+// buildsForUV reports whether a process is the Python by which uv builds a package without a script of its own.
+func buildsForUV(p process) bool {
+	words, folder := p.words(), p.workingDirectory()
+	return len(words) > 0 && strings.Contains(words[0], "/builds-v0/.tmp") && folder != "" && !slices.ContainsFunc(scriptsOfBuilds, func(name string) bool {
+		_, err := os.Lstat(filepath.Join(folder, name))
+		return err == nil
+	})
 }
 
 func whetherThere(_ *Watch, q query, _ string) bool { return !q.reads }
@@ -117,7 +149,7 @@ func whetherThere(_ *Watch, q query, _ string) bool { return !q.reads }
 // programOfMember reports whether the manifest of the nearest folder above a file names it as a program.
 func programOfMember(w *Watch, _ query, file string) bool {
 	for folder := path.Dir(file); ; folder = path.Dir(folder) {
-		text, err := os.ReadFile(filepath.Join(w.root, folder, "package.json"))
+		text, err := readRegular(filepath.Join(w.root, folder, "package.json"))
 		if err != nil && folder != "." {
 			continue
 		}
@@ -132,9 +164,25 @@ func programOfMember(w *Watch, _ query, file string) bool {
 		if bins, several := manifest.Bin.(map[string]any); several {
 			return slices.ContainsFunc(slices.Collect(maps.Values(bins)), is)
 		}
-		bins := manifest.Directories.Bin
-		return is(manifest.Bin) || bins != "" && strings.HasPrefix(file, path.Join(folder, bins)+"/")
+		bins := path.Join(folder, manifest.Directories.Bin)
+		return is(manifest.Bin) || bins != folder && strings.HasPrefix(bins, strings.TrimPrefix(folder+"/", "./")) && strings.HasPrefix(file, bins+"/")
 	}
+}
+
+// mostManifest bounds a manifest that is read, in bytes.
+const mostManifest = 1 << 20
+
+// readRegular returns the content of a file that a step may have made: of no pipe, which would be waited for, nor of a link.
+func readRegular(name string) ([]byte, error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.New("no regular file")
+	}
+	return io.ReadAll(io.LimitReader(file, mostManifest))
 }
 
 // lets reports whether a process may make a query of a path: list a folder, read one of the files for tools, or else look for something.
@@ -144,7 +192,7 @@ func (r rule) lets(w *Watch, p process, q query, at, lacks string, forTools bool
 	case r.adapter && !w.believes,
 		r.file == nil && !r.program.MatchString(p.name),
 		r.file != nil && (p.file == "" || !r.file.MatchString(p.file)),
-		r.command != nil && !r.command(p.words()):
+		r.does != nil && !r.does(p):
 		return false
 	case r.all:
 	case q.listed && r.lists != nil:

@@ -123,8 +123,8 @@ func TestSomeToolsMayListWhoeverStartsThem(t *testing.T) {
 		{"ls lib", []string{"lib/"}},
 		{"./cargo lib", nil},
 		{`find near -maxdepth 0 -exec ./cargo lib \;`, []string{"lib/"}},
-		{`find near -maxdepth 0 -exec ./cargo lib metadata \;`, nil},
-		{`find near -maxdepth 0 -exec ./cargo lib locate-project \;`, nil},
+		{`find near -maxdepth 0 -exec ./cargo metadata lib \;`, nil},
+		{`find near -maxdepth 0 -exec ./cargo locate-project lib \;`, nil},
 		{"cat far/Cargo.toml near/Cargo.toml", []string{"far/Cargo.toml"}},
 		{`find near -maxdepth 0 -exec ./go build lib \;`, nil},
 		{`find near -maxdepth 0 -exec ./go build lib ./... \;`, []string{"lib/"}},
@@ -133,6 +133,14 @@ func TestSomeToolsMayListWhoeverStartsThem(t *testing.T) {
 		{`find near -maxdepth 0 -exec ./reads/go vet far/go.mod \;`, nil},
 		{`find near -maxdepth 0 -exec ./reads/go list far/go.mod \;`, nil},
 		{`find near -maxdepth 0 -exec ./reads/go list far/go.mod -- -m \;`, []string{"far/go.mod"}},
+		{`find near -maxdepth 0 -exec ./reads/go list far/go.mod -- -m=true \;`, []string{"far/go.mod"}},
+		{`find near -maxdepth 0 -exec ./cargo --color=never +nightly metadata lib \;`, nil},
+		{`find near -maxdepth 0 -exec ./cargo test metadata lib \;`, []string{"lib/"}},
+		{`find near -maxdepth 0 -exec ./node_modules/linux/bin/turbo build far/pnpm-lock.yaml \;`, nil},
+		{`find near -maxdepth 0 -exec ./node_modules/linux/bin/turbo prune far/pnpm-lock.yaml \;`, []string{"far/pnpm-lock.yaml"}},
+		{`echo > setup.py; ./uv near -maxdepth 0 -exec ./builds-v0/.tmp1/ls/python lib tool/other.js \;`, []string{"lib/", "tool/other.js"}},
+		{"rm tool/package.json; mkfifo tool/package.json; ./npm tool/cli.js", []string{"tool/cli.js"}},
+		{"./npm whole/any.js", []string{"whole/any.js"}},
 		{`find near -maxdepth 0 -exec ./reads/go mod far/go.mod \;`, []string{"far/go.mod"}},
 		{`find near -maxdepth 0 -exec ./reads/go build far/Cargo.toml \;`, []string{"far/Cargo.toml"}},
 		{`find near -maxdepth 0 -exec ./node_modules/linux/bin/turbo run far/pnpm-lock.yaml \;`, nil},
@@ -158,9 +166,9 @@ func TestSomeToolsMayListWhoeverStartsThem(t *testing.T) {
 		}
 		script := regexp.MustCompile(`\./(cargo|go|npm|uv|node_modules|builds|reads)`).ReplaceAllString(c.script, tools+"/$1")
 		request := step(t, shell(copies+script+" 2>/dev/null || true"))
-		request.Missing = &lookups.Missing{Absent: []string{"lib/y", "tool/cli.js", "tool/other.js", "tools/bin"}, Believe: true, Tools: map[string]bool{"far/Cargo.toml": false, "far/go.mod": false, "far/pnpm-lock.yaml": false, "near/Cargo.toml": true}}
+		request.Missing = &lookups.Missing{Absent: []string{"lib/y", "tool/cli.js", "tool/other.js", "tools/bin", "whole/any.js"}, Believe: true, Tools: map[string]bool{"far/Cargo.toml": false, "far/go.mod": false, "far/pnpm-lock.yaml": false, "near/Cargo.toml": true}}
 		for name, content := range map[string]string{"lib/x": "x", "lib/deep/z": "x", "far/Cargo.toml": "x", "far/go.mod": "x", "far/pnpm-lock.yaml": "x", "near/Cargo.toml": "x",
-			"tool/package.json": `{"bin": {"tool": "./cli.js"}}`, "tools/package.json": `{"directories": {"bin": "bin"}}`} {
+			"tool/package.json": `{"bin": {"tool": "./cli.js"}}`, "tools/package.json": `{"directories": {"bin": "bin"}}`, "whole/package.json": `{"directories": {"bin": "."}}`} {
 			write(t, filepath.Join(request.Worktree, name), content)
 		}
 		result := Run(t.Context(), request)

@@ -2,10 +2,12 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -69,17 +71,22 @@ func (m *members) note(request kmsg.Request, now time.Time) {
 	}
 }
 
-// silent returns the members that have been silent for too long, and forgets them.
+// silent returns the members that have been silent for too long.
 func (m *members) silent(now time.Time) (gone [][2]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for who, is := range m.seen {
 		if now.Sub(is.at) > is.silent {
 			gone = append(gone, who)
-			delete(m.seen, who)
 		}
 	}
 	return gone
+}
+
+func (m *members) forget(who [2]string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.seen, who)
 }
 
 // run removes silent members until ctx ends. Most are gone by then, since their session has timed out.
@@ -91,8 +98,11 @@ func (m *members) run(ctx context.Context, every time.Duration) {
 		case <-time.After(every):
 		}
 		for _, who := range m.silent(time.Now()) {
-			if err := m.leave(ctx, who[0], who[1]); err != nil && ctx.Err() == nil {
-				m.log.Warn("a silent member of a consumer group stays in it", "group", who[0], "member", who[1], "error", err)
+			switch err := m.leave(ctx, who[0], who[1]); {
+			case err == nil:
+				m.forget(who)
+			case ctx.Err() == nil:
+				m.log.Warn("a silent member of a consumer group stays in it; trying again", "group", who[0], "member", who[1], "error", err)
 			}
 		}
 	}
@@ -113,7 +123,18 @@ func leaveBy(options []kgo.Opt) func(ctx context.Context, group, member string) 
 		one := kmsg.NewLeaveGroupRequestMember()
 		one.MemberID = member
 		request.Members = append(request.Members, one)
-		_, err = request.RequestWith(ctx, client) // the error of a member that is not there is in the answer
-		return err
+		answer, err := request.RequestWith(ctx, client)
+		if err != nil {
+			return err
+		}
+		for _, one := range answer.Members {
+			if err := kerr.ErrorForCode(one.ErrorCode); err != nil && !errors.Is(err, kerr.UnknownMemberID) {
+				return err
+			}
+		}
+		if err := kerr.ErrorForCode(answer.ErrorCode); !errors.Is(err, kerr.UnknownMemberID) {
+			return err
+		}
+		return nil
 	}
 }

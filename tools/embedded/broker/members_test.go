@@ -82,9 +82,10 @@ func TestAMemberThatDiesWhileItJoinsLeavesItsPartitions(t *testing.T) {
 	}
 	await(4)
 	has := make(chan struct{})
+	hasHalf := sync.OnceFunc(func() { close(has) })
 	half := member(kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
 		if len(partitions["shared"]) == 2 {
-			close(has)
+			hasHalf()
 		}
 	}))
 	await(2)
