@@ -19,8 +19,8 @@ type Access struct {
 	OpenNetwork string `yaml:"open_network" enum:"on,off"`
 	// Logs is the least role that reads what steps print.
 	Logs string `yaml:"logs" enum:"viewer,contributor,lander,operator,admin"`
-	// Requests says what becomes of records that programs write to landfall.land-requests: they are taken, those without a
-	// signature as a lander's; taken if one of Publishers has signed them; or refused.
+	// Requests says which records are taken that programs write to landfall.land-requests. accept: all, those without a signature as
+	// a lander's. signed: those that one of Publishers has signed. refuse: none.
 	Requests string `yaml:"requests" enum:"accept,signed,refuse"`
 	// Publishers by name: who signs such records.
 	Publishers map[string]Publisher `yaml:"publishers" maximum:"100" keys:"name"`

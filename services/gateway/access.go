@@ -91,7 +91,8 @@ func (g *Gateway) appendAccess(ctx context.Context, m proto.Message) error {
 }
 
 // attribute leaves a land request the actor that a gateway has signed, and gives it the publisher that has. Of any other one it is known
-// only that somebody could write the topic. It returns why a publisher's signature does not count.
+// only that somebody could write the topic. It returns why such a record does not count. Its request id does not count then either:
+// whoever can write the topic could have another's request answered by it.
 func (g *Gateway) attribute(ctx context.Context, e journal.Entry, r *eventsv1.LandRequest) (*admission.Refusal, error) {
 	if r.Actor != nil && r.SignedBy != "" && len(r.Signature) == ed25519.SignatureSize {
 		signed, err := g.isSigned(ctx, r)
@@ -105,21 +106,32 @@ func (g *Gateway) attribute(ctx context.Context, e journal.Entry, r *eventsv1.La
 		subject += "/" + e.Instance
 	}
 	r.Actor = &eventsv1.Actor{Issuer: access.IssuerLog, Subject: access.Clean(subject, access.MaxSubjectBytes), Name: access.Clean(r.Author, access.MaxNameBytes), Role: access.Lander.String()}
-	name, publisher, refused := signerOf(g.Config.Access.Publishers, e, r.Queue)
+	name, publisher, refused := signerOf(g.Config.Access.Publishers, e, r)
 	if name != "" {
 		r.Actor = &eventsv1.Actor{Issuer: access.IssuerPublisher, Subject: name, Name: name, Role: publisher.Role}
+	}
+	switch requests := g.Config.Access.Requests; {
+	case requests == configuration.RequestsRefuse:
+		refused = forbidden("Land requests by Kafka are refused here (access.requests); ask by the gateway's API.")
+	case requests == configuration.RequestsSigned && name == "" && refused == nil:
+		refused = forbidden("Land requests by Kafka need the signature of a publisher here (access.requests), in the headers %s and %s.", events.HeaderPublisher, events.HeaderSignature)
+	}
+	if refused != nil {
+		r.RequestId = ""
 	}
 	return refused, nil
 }
 
 // signerOf returns the publisher that has signed a record, "" if none has, and why a signature does not count. What is signed is the
-// record's value: so its queue has to be in there, and a request id, under which the record counts once however often it is written.
-func signerOf(publishers map[string]configuration.Publisher, e journal.Entry, queue string) (string, configuration.Publisher, *admission.Refusal) {
+// record's value. So its queue has to be in there, a request id, under which the record counts once however often it is written, and the
+// commits, so that one that is written again after a refusal asks for nothing else.
+func signerOf(publishers map[string]configuration.Publisher, e journal.Entry, r *eventsv1.LandRequest) (string, configuration.Publisher, *admission.Refusal) {
+	var twice string
 	headers := map[string]string{}
 	for _, h := range e.Headers {
 		key := strings.ToLower(h.Key)
-		if _, twice := headers[key]; twice && (key == events.HeaderPublisher || key == events.HeaderSignature || key == events.HeaderContentType) {
-			return "", configuration.Publisher{}, forbidden("The record has the header %s twice.", key)
+		if _, has := headers[key]; has && (key == events.HeaderPublisher || key == events.HeaderSignature || key == events.HeaderContentType) {
+			twice = key
 		}
 		headers[key] = string(h.Value)
 	}
@@ -131,12 +143,16 @@ func signerOf(publishers map[string]configuration.Publisher, e journal.Entry, qu
 	signature, _ := base64.StdEncoding.DecodeString(text)
 	said := access.RequestText(headers[events.HeaderContentType], e.Raw)
 	switch of, err := events.DecodeLandRequest(nil, e.Raw, e.Headers); {
+	case twice != "":
+		return "", publisher, forbidden("The record has the header %s twice.", twice)
 	case !known || !slices.ContainsFunc(publisher.PublicKeys(), func(key ed25519.PublicKey) bool { return ed25519.Verify(key, said, signature) }):
 		return "", publisher, forbidden("The record is not signed by a key of the publisher %q (access.publishers).", access.Clean(name, access.MaxSubjectBytes))
-	case err != nil || of.Queue == "" || of.Message.(*eventsv1.LandRequest).RequestId == "":
+	case err != nil || of.Queue == "" || r.RequestId == "":
 		return "", publisher, forbidden("A signed request names its queue and has a request_id, so that it counts for that queue and once.")
-	case len(publisher.Queues) > 0 && !slices.Contains(publisher.Queues, "*") && !slices.Contains(publisher.Queues, queue):
-		return "", publisher, forbidden("The publisher %q is not one of the queue %q (access.publishers).", name, queue)
+	case slices.ContainsFunc(r.Entries, func(entry *eventsv1.Entry) bool { return entry.GetCommit() == "" }):
+		return "", publisher, forbidden("A signed request has the commit of each entry, so that nothing else can land by it.")
+	case len(publisher.Queues) > 0 && !slices.Contains(publisher.Queues, "*") && !slices.Contains(publisher.Queues, r.Queue):
+		return "", publisher, forbidden("The publisher %q is not one of the queue %q (access.publishers).", name, r.Queue)
 	}
 	return name, publisher, nil
 }

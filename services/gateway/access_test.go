@@ -212,8 +212,9 @@ func TestLandRequestsOfOtherProgramsAreRefusedWhereThatIsAskedFor(t *testing.T) 
 	}
 	one.eventually("it is refused", func() bool {
 		for m := range everything(t, log) {
-			if r, is := m.(*eventsv1.RequestRefused); is && r.RequestId == "r" {
-				return r.Code == "forbidden"
+			if r, is := m.(*eventsv1.RequestRefused); is && r.Change == "a" {
+				// The id that it claims may be another's.
+				return r.Code == "forbidden" && r.RequestId != "r" && r.Place != nil
 			}
 		}
 		return false

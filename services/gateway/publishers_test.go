@@ -78,6 +78,7 @@ func TestASignedRequestIsItsPublishers(t *testing.T) {
 		{"with two publishers", `"queue":"main","request_id":"r%d"`, func(v string) []events.Header {
 			return append(sign("bot", key, "", v), events.Header{Key: "CE_Publisher", Value: []byte("release")})
 		}, "", ""},
+		{"without a commit", `"queue":"main","request_id":"r%d"`, func(v string) []events.Header { return sign("bot", key, "", v) }, "", ""},
 		{"without a queue", `"request_id":"r%d"`, func(v string) []events.Header { return sign("bot", key, "", v) }, "", ""},
 		{"without a request id", `"queue":"main"`, func(v string) []events.Header { return sign("bot", key, "", v) }, "", ""},
 	} {
@@ -86,8 +87,11 @@ func TestASignedRequestIsItsPublishers(t *testing.T) {
 		if c.name != "without a request id" {
 			fields = fmt.Sprintf(fields, i)
 		}
-		repo.branch(change)
-		value := fmt.Sprintf(`{%s,"change":%q,"entries":[{"ref":%q}]}`, fields, change, change)
+		commit := repo.branch(change)
+		if c.name == "without a commit" {
+			commit = ""
+		}
+		value := fmt.Sprintf(`{%s,"change":%q,"entries":[{"ref":%q,"commit":%q}]}`, fields, change, change, commit)
 		if err := log.Write(t.Context(), journal.Record{Topic: events.TopicLandRequests, Partition: 0, Key: []byte(testQueue), Value: []byte(value), Headers: c.headers(value)}); err != nil {
 			t.Fatal(err)
 		}
@@ -109,4 +113,29 @@ func TestASignedRequestIsItsPublishers(t *testing.T) {
 			t.Errorf("%s: asked for by %v, answered %q; want %v", c.name, actor, code, want)
 		}
 	}
+
+	// Whoever has claimed the id of another's request first has not had it answered.
+	forged := fmt.Sprintf(`{"queue":"main","request_id":"mine","change":"of-eve","entries":[{"ref":"mine","commit":%q}]}`, repo.branch("mine"))
+	mine := fmt.Sprintf(`{"queue":"main","request_id":"mine","change":"mine","entries":[{"ref":"mine","commit":%q}]}`, repo.branch("mine"))
+	for value, headers := range map[string][]events.Header{forged: sign("bot", strangers, "", forged), forged + " ": nil} {
+		if err := log.Write(t.Context(), journal.Record{Topic: events.TopicLandRequests, Partition: 0, Value: []byte(value), Headers: headers}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Write(t.Context(), journal.Record{Topic: events.TopicLandRequests, Partition: 0, Value: []byte(mine), Headers: sign("bot", key, "", mine)}); err != nil {
+		t.Fatal(err)
+	}
+	one.eventually("the publisher's own request is admitted", func() bool { return one.admission("mine") != nil })
+}
+
+// TestAHeaderThatIsThereTwiceMattersToSignaturesAlone: clients may add a content type of their own.
+func TestAHeaderThatIsThereTwiceMattersToSignaturesAlone(t *testing.T) {
+	log, repo := newLog(1), newRepository(t)
+	one := startGateway(t, log, repo, "one")
+	repo.branch("a")
+	content := events.Header{Key: "content-type", Value: []byte("application/json")}
+	if err := log.Write(t.Context(), journal.Record{Topic: events.TopicLandRequests, Partition: 0, Value: []byte(`{"queue":"main","change":"a","entries":[{"ref":"a"}]}`), Headers: []events.Header{content, content}}); err != nil {
+		t.Fatal(err)
+	}
+	one.eventually("it is admitted", func() bool { return one.admission("a") != nil })
 }

@@ -54,12 +54,12 @@ func (g *Gateway) takeRequests(ctx context.Context, partition int32) error {
 			g.bury(ctx, runner.DeadLetter{Entry: e, Reason: fmt.Sprintf("%s: there is no queue %q", admission.UnknownQueue, land.Queue), Advice: unknownQueueAdvice})
 			continue
 		}
-		signature, err := g.attribute(ctx, e, land)
+		unproven, err := g.attribute(ctx, e, land)
 		if err != nil {
 			return err
 		}
 		a := g.requestOf(e, land)
-		a.problem = cmp.Or(admission.Complete(land, q.limits()), signature, g.refusalOf(land))
+		a.problem = cmp.Or(unproven, admission.Complete(land, q.limits()), g.refusalOf(land))
 		select {
 		case q.room <- struct{}{}:
 		case <-ctx.Done():
@@ -71,15 +71,8 @@ func (g *Gateway) takeRequests(ctx context.Context, partition int32) error {
 
 // refusalOf returns why a program on Kafka may not ask for what it does, nil if it may. The API has asked already what its callers may.
 func (g *Gateway) refusalOf(land *eventsv1.LandRequest) *admission.Refusal {
-	c, unsigned := g.Config.Access, land.Actor.GetIssuer() == access.IssuerLog
-	switch {
-	case !unsigned && land.Actor.GetIssuer() != access.IssuerPublisher:
-		return nil
-	case c.Requests == configuration.RequestsRefuse:
-		return forbidden("Land requests by Kafka are refused here (access.requests); ask by the gateway's API.")
-	case unsigned && c.Requests == configuration.RequestsSigned:
-		return forbidden("Land requests by Kafka need the signature of a publisher here (access.requests), in the headers %s and %s.", events.HeaderPublisher, events.HeaderSignature)
-	case c.Mode == configuration.AccessRequired && !access.MayHurry(land.Actor, land.Benefit):
+	issuer := land.Actor.GetIssuer()
+	if (issuer == access.IssuerLog || issuer == access.IssuerPublisher) && g.Config.Access.Mode == configuration.AccessRequired && !access.MayHurry(land.Actor, land.Benefit) {
 		return forbidden("A benefit above 1 needs the role operator; a program on Kafka has the role lander. Ask by the gateway's API.")
 	}
 	return nil
