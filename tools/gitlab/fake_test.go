@@ -156,6 +156,14 @@ func (f *fake) pushed(by *account, before, after map[string]string) {
 func (f *fake) record(m *gitlab.MergeRequest, head string) {
 	m.SHA = head
 	f.git.Run("update-ref", fmt.Sprintf("refs/merge-requests/%d/head", m.IID), head)
+	f.updateHeadPipeline(m)
+}
+
+// updateHeadPipeline sets the pipeline of a merge request to the newest one of its head. That of an older head stays until there is one.
+func (f *fake) updateHeadPipeline(m *gitlab.MergeRequest) {
+	if p := f.findPipeline(m.SHA, "", 0); p != nil {
+		m.HeadPipeline = p
+	}
 }
 
 func (f *fake) all() (all []*gitlab.MergeRequest) {
@@ -225,6 +233,9 @@ func (f *fake) findPipeline(commit, ref string, id int64) *gitlab.Pipeline {
 func (f *fake) newPipeline(commit, ref string, source gitlab.PipelineSource) *gitlab.Pipeline {
 	p := &gitlab.Pipeline{ID: f.id(), SHA: commit, Ref: ref, Source: source, Status: "created", CreatedAt: now()}
 	f.pipelines = append(f.pipelines, p)
+	for _, m := range f.merges {
+		f.updateHeadPipeline(m)
+	}
 	return p
 }
 

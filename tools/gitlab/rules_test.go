@@ -463,6 +463,42 @@ func TestWhatTheProjectAsksForIsMissing(t *testing.T) {
 	missing()
 }
 
+// TestThePipelineOfAnOlderHeadDoesNotCount: GitLab keeps it after a push, until there is one of the new head.
+func TestThePipelineOfAnOlderHeadDoesNotCount(t *testing.T) {
+	c := newClone(t)
+	c.Protect(0, "ci")
+	missing := func(want ...string) {
+		t.Helper()
+		if got := c.look(c.adapter()).Missing; !slices.Equal(got, want) {
+			t.Errorf("missing are %q, want %q", got, want)
+		}
+	}
+	push := func(name string) string {
+		head := c.Commit(name)
+		c.Run("push", "-q", c.Remote("ada"), "one")
+		c.jobs.Wait()
+		return head
+	}
+	// merged runs a pipeline of the result of merging the head.
+	merged := func(head string) *gitlab.Pipeline {
+		commit := c.fake.git.Run("-c", "user.name=GitLab", "-c", "user.email=gitlab@example.com", "commit-tree", head+"^{tree}", "-p", "main", "-p", head, "-m", "merged")
+		p := c.newPipeline(commit, "refs/merge-requests/1/merge", "merge_request_event")
+		c.merges[int64(c.number)].HeadPipeline = p
+		return p
+	}
+	c.job("ada", c.Run("rev-parse", "one"), "ci", "success")
+	missing()
+	head := push("c")
+	missing("the pipeline, which has not run")
+	p := merged(head)
+	p.Status = "running"
+	missing("the pipeline, which is running")
+	p.Status = "success"
+	missing()
+	push("d")
+	missing("the pipeline, which has not run")
+}
+
 // TestWhatIsGoneIsTold from a project that cannot be seen.
 func TestWhatIsGoneIsTold(t *testing.T) {
 	c := newClone(t)

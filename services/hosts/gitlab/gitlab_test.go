@@ -172,6 +172,7 @@ func TestThePipelineIsJudgedWithoutTheQueue(t *testing.T) {
 	own := s(2, "Landfall (main)", "pending")
 	allowed := s(2, "lint", "failed")
 	allowed.AllowFailure = true
+	parents := map[string][]string{"m": {"main", "h"}, "n": {"main", "old"}}
 	for name, c := range map[string]struct {
 		head     *gitlab.Pipeline
 		statuses []*gitlab.CommitStatus
@@ -190,10 +191,16 @@ func TestThePipelineIsJudgedWithoutTheQueue(t *testing.T) {
 		"the queue's is the head's":       {&gitlab.Pipeline{ID: 2, SHA: "h"}, []*gitlab.CommitStatus{own, s(1, "test", "failed")}, "failed"},
 		"a later one beside the head's":   {&gitlab.Pipeline{ID: 3, SHA: "h"}, []*gitlab.CommitStatus{s(3, "test", "success"), s(4, "nightly", "failed")}, "success"},
 		"of the result of merging":        {&gitlab.Pipeline{ID: 5, SHA: "m", Status: "running"}, []*gitlab.CommitStatus{s(2, "test", "success")}, "running"},
+		"of merging an older head":        {&gitlab.Pipeline{ID: 5, SHA: "n", Status: "success"}, []*gitlab.CommitStatus{s(2, "test", "success")}, ""},
+		"of an older head":                {&gitlab.Pipeline{ID: 1, SHA: "old", Status: "success"}, []*gitlab.CommitStatus{own}, ""},
 		"the only one of the commit runs": {nil, []*gitlab.CommitStatus{s(2, "test", "running")}, "running"},
 	} {
 		m := &gitlab.MergeRequest{BasicMergeRequest: gitlab.BasicMergeRequest{SHA: "h"}, HeadPipeline: c.head}
-		if got := pipelineState(m, c.statuses); got != c.want {
+		var merged []string
+		if c.head != nil {
+			merged = parents[c.head.SHA]
+		}
+		if got := pipelineState(m, c.statuses, merged); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 
@@ -57,7 +58,11 @@ func (r *Repository) missing(ctx context.Context, m *gitlab.MergeRequest) (missi
 		of = m.SHA
 	}
 	if p.OnlyAllowMergeIfPipelineSucceeds {
-		if state := pipelineState(m, statuses); state != "success" && (state != "skipped" || !p.AllowMergeOnSkippedPipeline) {
+		merged, err := r.mergedBy(ctx, m)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		if state := pipelineState(m, statuses, merged); state != "success" && (state != "skipped" || !p.AllowMergeOnSkippedPipeline) {
 			missing = append(missing, missingPipeline(state))
 		}
 	}
@@ -92,12 +97,35 @@ func newest(statuses []*gitlab.CommitStatus) (checks []hosts.Check) {
 	return checks
 }
 
-// pipelineState returns the state of the pipeline of a merge request's head, "" if there is none. The statuses of queues are in pipelines
-// too, and one that is pending keeps its pipeline from being done: they are left out, and the rest is added up as GitLab does.
-func pipelineState(m *gitlab.MergeRequest, statuses []*gitlab.CommitStatus) string {
+// mergedBy returns the commits that a merge request's pipeline has merged, if it is of the result of merging; else nil.
+func (r *Repository) mergedBy(ctx context.Context, m *gitlab.MergeRequest) ([]string, error) {
 	head := m.HeadPipeline
-	if head != nil && head.SHA != "" && head.SHA != m.SHA {
+	if head == nil || head.Ref != fmt.Sprintf("refs/merge-requests/%d/merge", m.IID) {
+		return nil, nil
+	}
+	c, err := ask(ctx, r.Server, func(option gitlab.RequestOptionFunc) (*gitlab.Commit, *gitlab.Response, error) {
+		return r.client.Commits.GetCommit(r.Project, head.SHA, nil, option)
+	})
+	switch {
+	case hosts.IsStatus(err, http.StatusNotFound):
+		return nil, nil // the commit is gone
+	case err != nil:
+		return nil, err
+	}
+	return c.ParentIDs, nil
+}
+
+// pipelineState returns the state of the pipeline of a merge request's head, "" if there is none; merged are the commits that the pipeline
+// has merged. The statuses of queues are in pipelines too, and one that is pending keeps its pipeline from being done: they are left out, and
+// the rest is added up as GitLab does.
+func pipelineState(m *gitlab.MergeRequest, statuses []*gitlab.CommitStatus, merged []string) string {
+	head := m.HeadPipeline
+	switch {
+	case head == nil || head.SHA == m.SHA:
+	case slices.Contains(merged, m.SHA):
 		return head.Status // it is of the result of merging
+	default:
+		return "" // after a push GitLab keeps the pipeline of the older head until there is another
 	}
 	chosen := int64(0)
 	for _, s := range statuses {
