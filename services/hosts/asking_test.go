@@ -3,6 +3,7 @@ package hosts
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,7 +22,7 @@ func TestRequiredChecksAreMissingUntilTheyAreGreen(t *testing.T) {
 	}
 }
 
-// TestTheTokenGoesNowhereElse: no redirect is followed, and an answer has a bound.
+// TestTheTokenGoesNowhereElse: no redirect is followed.
 func TestTheTokenGoesNowhereElse(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
@@ -38,6 +39,24 @@ func TestTheTokenGoesNowhereElse(t *testing.T) {
 		t.Errorf("it is asked %d times: %v, %v", asked, answer, err)
 	}
 	answer.Body.Close()
+}
+
+// TestAnAnswerHasABound: nothing is read beyond it.
+func TestAnAnswerHasABound(t *testing.T) {
+	for _, size := range []int64{maxAnswer, maxAnswer + 1} {
+		server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { _, _ = out.Write(make([]byte, size)) }))
+		defer server.Close()
+		answer, err := NewClient(func(context.Context) (string, error) { return "Bearer t", nil }).Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+		var over *http.MaxBytesError
+		if read != maxAnswer || errors.As(err, &over) != (size > maxAnswer) {
+			t.Errorf("of %d bytes it reads %d: %v", size, read, err)
+		}
+	}
 }
 
 // TestAHostThatWantsToRestIsNotAsked, whatever it is to be asked for.
