@@ -487,9 +487,12 @@ func Repositories(c *configuration.Configuration, h configuration.Host) (map[str
 	token := func(ctx context.Context) ([]byte, error) { return secretplace.Read(ctx, h.Token, MaxHostSecret) }
 	// The limits of a GitHub or a GitLab are for all its repositories.
 	atGitHub := &github.Server{URL: h.URL, App: h.App, Secret: token}
-	atGitLab, err := gitlab.NewServer(h.URL, token)
-	if err != nil {
-		return nil, fmt.Errorf("the host at %s: %w", h.URL, err)
+	var atGitLab *gitlab.Server
+	if h.Kind == configuration.HostGitLab {
+		var err error
+		if atGitLab, err = gitlab.NewServer(h.URL, token); err != nil {
+			return nil, fmt.Errorf("the host at %s: %w", h.URL, err)
+		}
 	}
 	all := map[string]hosts.Host{}
 	for queue, repository := range h.Queues {
