@@ -17,8 +17,8 @@ import (
 // scope is what the token must be good for.
 const scope = "api"
 
-// ends is how long before its end a token is spoken of.
-const ends = 14 * 24 * time.Hour
+// expiryNotice is how long before its end a token is spoken of.
+const expiryNotice = 14 * 24 * time.Hour
 
 // examination gathers what an examination finds.
 type examination struct {
@@ -77,7 +77,7 @@ func (x *examination) examineToken(ctx context.Context) {
 	if !slices.Contains(t.Scopes, scope) {
 		x.out.Add("host_permission_missing", fmt.Sprintf("the token has the scopes %s, and not %s", hosts.Clip(strings.Join(t.Scopes, ", "), 200), scope), "Make one with the scope api.")
 	}
-	if t.ExpiresAt != nil && time.Until(time.Time(*t.ExpiresAt)) < ends {
+	if t.ExpiresAt != nil && time.Until(time.Time(*t.ExpiresAt)) < expiryNotice {
 		x.out.Add("host_token_ends", fmt.Sprintf("the token ends on %s", time.Time(*t.ExpiresAt).Format(time.DateOnly)), "Make another one, and put it in the place of this one: it is read again within a minute.")
 	}
 }

@@ -40,7 +40,7 @@ type Repository struct {
 	settings   *gitlab.Project
 	settingsAt time.Time
 	// shown has what the queue shows of a commit.
-	shown *lru.Cache[string, shown]
+	shown *lru.Cache[string, ownStatus]
 }
 
 const (
@@ -52,7 +52,7 @@ const (
 
 // New returns a project.
 func (s *Server) New(o Options) *Repository {
-	return &Repository{Options: o, Server: s, shown: lru.New[string, shown](maxShown)}
+	return &Repository{Options: o, Server: s, shown: lru.New[string, ownStatus](maxShown)}
 }
 
 // project returns the project's settings, as they were at most 30 s ago.
@@ -149,9 +149,9 @@ func (r *Repository) Look(ctx context.Context, number, after int64, commit strin
 		return out, err
 	}
 	var statuses []*gitlab.CommitStatus
-	of := ""
+	statusesOf := ""
 	if out.Open {
-		if out.Missing, statuses, of, err = r.missing(ctx, m); err != nil {
+		if out.Missing, statuses, statusesOf, err = r.missing(ctx, m); err != nil {
 			return out, err
 		}
 	}
@@ -161,7 +161,7 @@ func (r *Repository) Look(ctx context.Context, number, after int64, commit strin
 	if commit == "" {
 		return out, nil // its branch is gone
 	}
-	if commit != of {
+	if commit != statusesOf {
 		if statuses, err = r.statuses(ctx, commit, false); err != nil {
 			return out, err
 		}

@@ -31,7 +31,7 @@ var blockers = map[string]string{
 
 // missing returns what keeps an open merge request from being ready: that it is a draft, and what the project asks for. If it had to ask for
 // the statuses of a commit, it returns them and the commit.
-func (r *Repository) missing(ctx context.Context, m *gitlab.MergeRequest) (missing []string, statuses []*gitlab.CommitStatus, of string, err error) {
+func (r *Repository) missing(ctx context.Context, m *gitlab.MergeRequest) (missing []string, statuses []*gitlab.CommitStatus, statusesOf string, err error) {
 	if m.Draft {
 		missing = append(missing, hosts.MissingReadiness)
 	}
@@ -55,7 +55,7 @@ func (r *Repository) missing(ctx context.Context, m *gitlab.MergeRequest) (missi
 		if statuses, err = r.statuses(ctx, m.SHA, true); err != nil {
 			return nil, nil, "", err
 		}
-		of = m.SHA
+		statusesOf = m.SHA
 	}
 	if p.OnlyAllowMergeIfPipelineSucceeds {
 		merged, err := r.mergedBy(ctx, m)
@@ -73,7 +73,7 @@ func (r *Repository) missing(ctx context.Context, m *gitlab.MergeRequest) (missi
 	if what := blockers[m.DetailedMergeStatus]; what != "" {
 		missing = append(missing, what)
 	}
-	return missing, statuses, of, nil
+	return missing, statuses, statusesOf, nil
 }
 
 func missingPipeline(state string) string {

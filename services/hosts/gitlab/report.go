@@ -21,16 +21,16 @@ const (
 	replaceEvery = time.Minute
 )
 
-// shown is what the queue shows of a commit.
-type shown struct {
+// ownStatus is what the queue shows of a commit.
+type ownStatus struct {
 	status hosts.Status
 	// state is GitLab's own; id is that of its status, and pipeline of the pipeline that has it.
 	state        string
 	id, pipeline int64
 	// number is that of the merge request.
 	number int64
-	// room is for statuses that take the place of another; nil for all.
-	room *rate.Limiter
+	// replaceLimit is for statuses that take the place of another; nil for all.
+	replaceLimit *rate.Limiter
 }
 
 // states maps states of a status to those of GitLab, and stated the other way.
@@ -42,34 +42,34 @@ var (
 )
 
 // own returns what the queue shows, by the statuses of a commit.
-func (r *Repository) own(statuses []*gitlab.CommitStatus, self hosts.User) (seen shown) {
+func (r *Repository) own(statuses []*gitlab.CommitStatus, self hosts.User) (seen ownStatus) {
 	for _, s := range statuses {
 		if s.Name == hosts.StatusName(r.Queue) && s.Author.ID == self.ID && s.ID >= seen.id {
-			seen = shown{id: s.ID, pipeline: s.PipelineID, state: s.Status, status: hosts.Status{State: cmp.Or(stated[s.Status], hosts.StatusPending), Text: s.Description, URL: s.TargetURL}}
+			seen = ownStatus{id: s.ID, pipeline: s.PipelineID, state: s.Status, status: hosts.Status{State: cmp.Or(stated[s.Status], hosts.StatusPending), Text: s.Description, URL: s.TargetURL}}
 		}
 	}
 	return seen
 }
 
 // remember keeps what is shown of a commit, and what is known of it besides.
-func (r *Repository) remember(commit string, s shown) {
+func (r *Repository) remember(commit string, s ownStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before, _ := r.shown.Get(commit)
-	s.number, s.room = cmp.Or(s.number, before.number), before.room
+	s.number, s.replaceLimit = cmp.Or(s.number, before.number), before.replaceLimit
 	r.shown.Put(commit, s, 1)
 }
 
-// room returns when a status of a commit may take the place of another; the zero time for now.
-func (r *Repository) room(commit string, now time.Time) (until time.Time) {
+// replaceAfter returns when a status of a commit may take the place of another; the zero time for now.
+func (r *Repository) replaceAfter(commit string, now time.Time) (until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, _ := r.shown.Get(commit)
-	if s.room == nil {
-		s.room = rate.NewLimiter(rate.Every(replaceEvery), replacements)
+	if s.replaceLimit == nil {
+		s.replaceLimit = rate.NewLimiter(rate.Every(replaceEvery), replacements)
 		r.shown.Put(commit, s, 1)
 	}
-	place := s.room.ReserveN(now, 1)
+	place := s.replaceLimit.ReserveN(now, 1)
 	if wait := place.DelayFrom(now); wait > 0 {
 		place.CancelAt(now)
 		return now.Add(wait)
@@ -105,7 +105,7 @@ func (r *Repository) SetStatus(ctx context.Context, commit string, s hosts.Statu
 		if before.state == "pending" {
 			state = gitlab.Running
 		} else {
-			if until := r.room(commit, time.Now()); !until.IsZero() {
+			if until := r.replaceAfter(commit, time.Now()); !until.IsZero() {
 				return &hosts.Later{Until: until, Why: "GitLab keeps each text of a status"}
 			}
 			if _, err := r.post(ctx, commit, before, gitlab.SetCommitStatusOptions{State: gitlab.Canceled}); err != nil {
@@ -121,13 +121,13 @@ func (r *Repository) SetStatus(ctx context.Context, commit string, s hosts.Statu
 	if err != nil {
 		return err
 	}
-	r.remember(commit, shown{status: s, state: string(state), id: set.ID, pipeline: set.PipelineID})
+	r.remember(commit, ownStatus{status: s, state: string(state), id: set.ID, pipeline: set.PipelineID})
 	return nil
 }
 
 // post sets the queue's status, in the pipeline that has the one before, if that is not over: else it would stay pending there. GitLab says
 // 400 of a state that the status has already.
-func (r *Repository) post(ctx context.Context, commit string, before shown, o gitlab.SetCommitStatusOptions) (gitlab.CommitStatus, error) {
+func (r *Repository) post(ctx context.Context, commit string, before ownStatus, o gitlab.SetCommitStatusOptions) (gitlab.CommitStatus, error) {
 	o.Name = new(hosts.StatusName(r.Queue))
 	set := func() (*gitlab.CommitStatus, error) {
 		return ask(ctx, r.Server, func(option gitlab.RequestOptionFunc) (*gitlab.CommitStatus, *gitlab.Response, error) {
