@@ -14,17 +14,21 @@ import (
 )
 
 const (
-	// DefaultWeeks and MaxWeeks are how many weeks an answer covers.
+	// DefaultWeeks is how many weeks an answer covers if nothing is said.
 	DefaultWeeks = 12
-	MaxWeeks     = 104
 	// MostTargets is how many targets a list has.
 	MostTargets = 20
 	// fresh is for how long an answer is given again, and patience how long all of its queries may take.
 	fresh    = time.Minute
 	patience = 20 * time.Second
+	// failing is for how long a failure is told again: nobody is asked meanwhile.
+	failing = 5 * time.Second
 	// mostKept is how many answers are kept.
 	mostKept = 64
 )
+
+// Weeks are how many weeks an answer may cover, fewest first. They are few, so that askers share their answers.
+func Weeks() []int { return []int{4, DefaultWeeks, 26, 52, 104} }
 
 // ErrNone is returned where no history is kept.
 var ErrNone = errors.New("no history is kept")
@@ -37,7 +41,7 @@ type Analytics struct {
 	Weeks int `json:"weeks"`
 	// Missing is set, and everything else empty, where no history is kept.
 	Missing *NoHistory `json:"missing,omitempty"`
-	// Written is when the history was last written.
+	// Written is when the history was last written; the zero time if never.
 	Written     time.Time        `json:"written,omitzero"`
 	Waits       []WeekOfWaits    `json:"waits"`
 	Builds      []WeekOfBuilds   `json:"builds"`
@@ -152,6 +156,10 @@ type History struct {
 
 	mu   sync.Mutex
 	kept map[question]answer
+	// failure is the last one, at failedAt, of the history at failedDSN; nil if there was none.
+	failure   error
+	failedAt  time.Time
+	failedDSN string
 }
 
 type question struct {
@@ -180,16 +188,17 @@ func (h *History) Close() {
 	}
 }
 
-// Ask returns how a queue did in so many weeks, as of the last minute. The error is ErrNone, or says why the history does not answer; it
-// names no password.
+// Ask returns how a queue did in so many weeks, as of the last minute. The error is ErrNone, or says why the history does not answer, or did
+// not in the last five seconds; it names no password.
 func (h *History) Ask(ctx context.Context, queue string, weeks int) (Analytics, error) {
 	if h.dsn() == "" {
 		return Analytics{}, ErrNone
 	}
 	q := question{queue, weeks}
-	if a, is := h.known(q); is {
-		return a, nil
+	if a, err := h.known(q); a.Queue != "" || err != nil {
+		return a, err
 	}
+	asker := ctx
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	select {
@@ -198,16 +207,16 @@ func (h *History) Ask(ctx context.Context, queue string, weeks int) (Analytics, 
 	case <-ctx.Done():
 		return Analytics{}, fmt.Errorf("somebody else's question is being answered: %w", context.Cause(ctx))
 	}
-	if a, is := h.known(q); is { // somebody else has asked meanwhile
-		return a, nil
+	if a, err := h.known(q); a.Queue != "" || err != nil { // somebody else has asked meanwhile
+		return a, err
 	}
 	ctx, err := h.connect(ctx)
 	if err != nil {
-		return Analytics{}, err
+		return Analytics{}, h.failedWith(asker, err)
 	}
 	a, err := h.read(ctx, q)
 	if err != nil {
-		return Analytics{}, err
+		return Analytics{}, h.failedWith(asker, err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -218,11 +227,27 @@ func (h *History) Ask(ctx context.Context, queue string, weeks int) (Analytics, 
 	return a, nil
 }
 
-func (h *History) known(q question) (Analytics, bool) {
+// known returns the answer or the failure that is told again; neither if the history has to be asked.
+func (h *History) known(q question) (a Analytics, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	a, is := h.kept[q]
-	return a.Analytics, is && h.now().Sub(a.at) < fresh
+	if kept, is := h.kept[q]; is && h.now().Sub(kept.at) < fresh {
+		return kept.Analytics, nil
+	}
+	if h.failure != nil && h.failedDSN == h.dsn() && h.now().Sub(h.failedAt) < failing {
+		err = h.failure
+	}
+	return a, err
+}
+
+// failedWith keeps a failure and returns it. One for which the asker left is none of the history.
+func (h *History) failedWith(asker context.Context, err error) error {
+	if asker.Err() == nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.failure, h.failedAt, h.failedDSN = err, h.now(), h.dsn()
+	}
+	return err
 }
 
 // connect opens the connection, again if it has to lead elsewhere, and returns the context of queries that may only read.

@@ -56,3 +56,38 @@ func TestAQuestionWaitsForItsTurnNoLongerThanItsAsker(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// TestAFailureIsToldAgainForAWhile to whoever asks, without a turn.
+func TestAFailureIsToldAgainForAWhile(t *testing.T) {
+	now, dsn := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC), "clickhouse://127.0.0.1:1/landfall"
+	h := New(func() string { return dsn }, func() time.Time { return now })
+	_, first := h.Ask(t.Context(), "shop", 4)
+	if first == nil {
+		t.Fatal("nobody answers there, and yet there is no error")
+	}
+	<-h.turn // somebody asks
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	now = now.Add(4 * time.Second)
+	if _, err := h.Ask(ctx, "tools", 12); !errors.Is(err, first) {
+		t.Errorf("after four seconds the error is %v, want %v", err, first)
+	}
+	dsn = "clickhouse://127.0.0.1:2/landfall"
+	if _, err := h.Ask(ctx, "tools", 12); !errors.Is(err, context.Canceled) {
+		t.Errorf("elsewhere the error is %v", err)
+	}
+	dsn, now = "clickhouse://127.0.0.1:1/landfall", now.Add(time.Second)
+	if _, err := h.Ask(ctx, "tools", 12); !errors.Is(err, context.Canceled) {
+		t.Errorf("after five seconds the error is %v", err)
+	}
+}
+
+// TestAnAskerWhoLeavesIsNoFailureOfTheHistory: others ask it themselves.
+func TestAnAskerWhoLeavesIsNoFailureOfTheHistory(t *testing.T) {
+	h := New(func() string { return "clickhouse://127.0.0.1:1/landfall" }, time.Now)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := h.failedWith(ctx, errors.New("the query was ended")); err == nil || h.failure != nil {
+		t.Errorf("it told %v, and keeps %v", err, h.failure)
+	}
+}

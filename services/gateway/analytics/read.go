@@ -50,6 +50,9 @@ func (h *History) read(ctx context.Context, q question) (Analytics, error) {
 	if err := h.connection.QueryRow(ctx, "SELECT max(updated) FROM positions").Scan(&a.Written); err != nil {
 		return a, err
 	}
+	if a.Written.Unix() == 0 { // the greatest of nothing
+		a.Written = time.Time{}
+	}
 	list := reading{ctx: ctx, connection: h.connection}
 	a.Waits = rowsOf(&list, waitsQuery, func(w *WeekOfWaits) []any {
 		return []any{&w.Week, number{&w.Landed}, &w.P50, &w.P95, &w.Mean, &w.Admission, &w.Analysis, &w.Worker, &w.Building, &w.Behind, &w.Push}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"landfall.build/engine/admission"
 	"landfall.build/services/gateway/analytics"
@@ -22,8 +24,9 @@ func (h *handler) serveAnalytics(w http.ResponseWriter, r *http.Request) {
 	weeks := analytics.DefaultWeeks
 	err := h.read(r, func(*view.Queue) {})
 	if text := r.URL.Query().Get("weeks"); err == nil && text != "" {
-		if weeks, err = strconv.Atoi(text); err != nil || weeks < 1 || weeks > analytics.MaxWeeks {
-			err = fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("weeks=%q is not a number from 1 to %d.", clipText(text, 20), analytics.MaxWeeks), "Leave it out, or correct it.")
+		if weeks, err = strconv.Atoi(text); err != nil || !slices.Contains(analytics.Weeks(), weeks) {
+			known := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(analytics.Weeks()), "[]")), ", ")
+			err = fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("weeks=%q is none of %s.", clipText(text, 20), known), "Leave it out, or correct it.")
 		}
 	}
 	if err != nil {

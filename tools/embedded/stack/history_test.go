@@ -120,7 +120,7 @@ func TestWhatLandedAndWhatDidNotIsInTheHistory(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	// The gateway has the same, as the user who may only read.
-	answer, err := http.Get(s.URL() + "/v1/queues/main/analytics?weeks=2")
+	answer, err := http.Get(s.URL() + "/v1/queues/main/analytics?weeks=4")
 	if err != nil {
 		t.Fatal(err)
 	}

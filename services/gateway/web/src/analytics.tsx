@@ -8,7 +8,7 @@ import { Connecting } from "./queues"
 import { useRead } from "./read"
 import { choose, query } from "./router"
 import { queues } from "./store"
-import { Ago, exact, plain, plural } from "./words"
+import { Ago, exact, plain } from "./words"
 
 const spans: [string, number][] = [
   ["4 weeks", 4],
@@ -45,7 +45,7 @@ export function Analytics({ queue }: { queue: string }) {
 
 function Known({ queue }: { queue: string }) {
   const chosen = Number(query.value.get("weeks"))
-  const weeks = Number.isInteger(chosen) && chosen >= 1 && chosen <= 104 ? chosen : 12
+  const weeks = spans.some(([, n]) => n === chosen) ? chosen : 12
   const { value, wrong } = useRead<Figures>(`/v1/queues/${encodeURIComponent(queue)}/analytics?weeks=${weeks}`)
   if (wrong)
     return (
@@ -67,7 +67,6 @@ function Known({ queue }: { queue: string }) {
         <label>
           <span>The last </span>
           <select value={String(weeks)} onChange={(e) => choose({ weeks: e.currentTarget.value === "12" ? "" : e.currentTarget.value })}>
-            {!spans.some(([, n]) => n === weeks) && <option value={String(weeks)}>{plural(weeks, "week")}</option>}
             {spans.map(([name, n]) => (
               <option key={n} value={String(n)}>
                 {name}
