@@ -38,6 +38,9 @@ const (
 	ServiceTracer      = "tracer"
 )
 
+// PreemptedReason is in the reason of an aborted step that its worker ended for a step of another change.
+const PreemptedReason = "a change that was moved to the front needs its worker"
+
 // Topic is one row of the table of topics.
 type Topic struct {
 	Name string

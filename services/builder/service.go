@@ -18,6 +18,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
+	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/buildgraph/manifest"
@@ -205,7 +206,7 @@ var (
 	// errUnwanted ends a step that no build needs any more: it is reported as aborted.
 	errUnwanted = errors.New("no build needs its result any more")
 	// errPreempted ends a step for one of a change that an operator has moved to the front: it is reported as aborted.
-	errPreempted = errors.New("a change that was moved to the front needs its worker")
+	errPreempted = errors.New(events.PreemptedReason)
 	// errLost ends a step whose lease another worker has taken over: nothing is reported about it.
 	errLost = errors.New("another worker has taken the step over")
 )

@@ -105,11 +105,9 @@ var idleCauses = map[timeline.Cause]string{
 }
 
 func writePoolTimeline(out io.Writer, t timeline.Timeline) error {
-	begin := t.From
 	fmt.Fprintf(out, "pool %s, %s to %s\n", Plain(t.Pool), t.From.Local().Format(time.DateTime), t.To.Local().Format(time.DateTime))
 	if !t.Since.IsZero() {
-		begin = t.Since
-		fmt.Fprintf(out, "shown from %s on: of before not everything is kept, or it is too much to show at once\n", begin.Local().Format(time.DateTime))
+		fmt.Fprintf(out, "shown from %s on: of before not everything is kept, or it is too much to show at once\n", t.Since.Local().Format(time.DateTime))
 	}
 	for _, q := range t.Queues {
 		if q.Paused {
@@ -123,36 +121,27 @@ func writePoolTimeline(out io.Writer, t timeline.Timeline) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WORKER\tSTEPS\tBUSY\tLOST\tIDLE")
 	for _, x := range t.Workers {
-		sums, idle, lost := map[string]time.Duration{}, time.Duration(0), time.Duration(0)
+		sums, idle := map[string]time.Duration{}, time.Duration(0)
 		for _, i := range x.Idle {
 			name := idleCauses[i.Cause]
-			if len(i.Needs) > 0 {
+			switch {
+			case len(i.Needs) > 0:
 				name += " " + Plain(strings.Join(i.Needs, ", "))
+			case i.Cause == timeline.Needs: // they are of a queue that the caller may not read
+				name += " labels or resources"
 			}
 			sums[name] += i.To.Sub(i.From)
 			idle += i.To.Sub(i.From)
-		}
-		for _, step := range x.Steps {
-			if lostState[step.State] {
-				begun := step.From
-				if begun.Before(begin) {
-					begun = begin
-				}
-				lost += max(0, step.To.Sub(begun))
-			}
 		}
 		share := "-"
 		busy := time.Duration(x.BusyMS) * time.Millisecond
 		if busy+idle > 0 {
 			share = fmt.Sprintf("%.0f %%", 100*busy.Seconds()/(busy+idle).Seconds())
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", Plain(x.Worker), len(x.Steps), share, short(lost), dash(listCauses(sums)))
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", Plain(x.Worker), len(x.Steps), share, short(time.Duration(x.LostMS)*time.Millisecond), dash(listCauses(sums)))
 	}
 	return w.Flush()
 }
-
-// lostState has the states of steps that left no result.
-var lostState = map[string]bool{"aborted": true, "could_not_run": true, "lost": true}
 
 func listCauses(sums map[string]time.Duration) string {
 	type cause struct {

@@ -14,8 +14,8 @@ func TestATimelineIsPrintedByWorker(t *testing.T) {
 	made := timeline.Timeline{
 		Pool: "default", From: at(0), To: at(100), Since: at(10), Queues: []timeline.PoolQueue{{Name: "shop", Paused: true}},
 		Workers: []timeline.WorkerTimeline{
-			{Worker: "m/1", BusyMS: 45_000, Steps: []timeline.StepRun{{State: "passed", From: at(20), To: at(50)}, {State: "aborted", From: at(5), To: at(25)}},
-				Idle: []timeline.IdleTime{{From: at(50), To: at(55), Cause: timeline.NoStep}, {From: at(55), To: at(95), Cause: timeline.Needs, Needs: []string{"gpu"}}}},
+			{Worker: "m/1", BusyMS: 45_000, LostMS: 7_000, Steps: []timeline.StepRun{{State: "passed", From: at(20), To: at(50)}, {State: "aborted", From: at(5), To: at(25)}},
+				Idle: []timeline.IdleTime{{From: at(50), To: at(55), Cause: timeline.NoStep}, {From: at(55), To: at(95), Cause: timeline.Needs, Needs: []string{"gpu"}}, {From: at(95), To: at(100), Cause: timeline.Needs}}},
 			{Worker: "m/\x1b[31m2", Steps: []timeline.StepRun{}, Idle: []timeline.IdleTime{}},
 		},
 	}
@@ -27,7 +27,7 @@ func TestATimelineIsPrintedByWorker(t *testing.T) {
 shown from 2026-01-05 10:00:10 on: of before not everything is kept, or it is too much to show at once
 queue shop is paused: it lands nothing, its builds go on
 WORKER    STEPS  BUSY  LOST  IDLE
-m/1       2      50 %  15s   40s open steps need gpu, 5s no open step
+m/1       2      47 %  7s   40s open steps need gpu, 5s no open step, 5s open steps need labels or resources
 ` + Plain("m/\x1b[31m2") + `   0      -     0s    -
 `
 	if got := out.String(); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {

@@ -120,7 +120,9 @@ type handler struct {
 	refused *throttle
 	// looks bounds how often a caller asks for the past.
 	looks *looks
-	mux   *http.ServeMux
+	// timelines limits how many timelines are made at a time.
+	timelines chan struct{}
+	mux       *http.ServeMux
 }
 
 // route is one row of the API; openapi.yaml has the same rows.

@@ -66,7 +66,7 @@ func NewHandler(o Options) (http.Handler, error) {
 	h.rules = access.NewRules(o.Access)
 	h.callers, h.strangers = newThrottle(float64(o.Access.Rate), 10*o.Access.Rate), newThrottle(strangersPerSecond, strangersAtOnce)
 	h.refused = newThrottle(refusalsPerSecond, refusalsAtOnce)
-	h.looks = newLooks()
+	h.looks, h.timelines = newLooks(), make(chan struct{}, maxTimelines)
 	for _, name := range o.Hosts {
 		h.hosts[strings.ToLower(name)] = true
 	}

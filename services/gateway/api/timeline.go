@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -18,6 +19,8 @@ const (
 	// defaultTimeline is how long a timeline is that names no beginning, and maxTimeline how long one may be.
 	defaultTimeline = time.Hour
 	maxTimeline     = 7 * 24 * time.Hour
+	// maxTimelines is how many timelines are made at a time.
+	maxTimelines = 2
 )
 
 // serveTimeline answers with what the workers of a pool did. What the gateway keeps serves it; where that begins later than what is asked
@@ -31,22 +34,12 @@ func (h *handler) serveTimeline(w http.ResponseWriter, r *http.Request) {
 	pool, now := r.PathValue("pool"), h.Clock()
 	var queues []string
 	var activities []timeline.Activity
-	pools, short := map[string]bool{}, false
-	take := func(q *view.Queue) bool {
-		a := q.Activity(from, to)
-		readable := h.mayRead(r, a.Queue)
-		if pools[a.Pool] = pools[a.Pool] || readable; a.Pool != pool {
-			return false
-		}
-		short = short || a.Since.After(from)
-		activities = append(activities, timeline.Activity{Activity: a, Hidden: !readable})
-		return true
-	}
+	pools := map[string]bool{}
 	err = h.Backend.Ready()
 	for _, name := range h.Backend.Queues() {
 		if err == nil {
 			h.Backend.Read(name, func(q *view.Queue) {
-				if take(q) {
+				if pools[q.Pool()] = pools[q.Pool()] || h.mayRead(r, name); q.Pool() == pool {
 					queues = append(queues, name)
 				}
 			})
@@ -56,15 +49,50 @@ func (h *handler) serveTimeline(w http.ResponseWriter, r *http.Request) {
 	if err == nil && !pools[pool] {
 		err = fail(http.StatusNotFound, codeNotFound, fmt.Sprintf("No queue has the pool %q.", clipText(pool, 80)), "The pools are: "+strings.Join(slices.Sorted(maps.Keys(pools)), ", ")+".")
 	}
-	if err == nil && short && to.Before(now) {
+	var made timeline.Timeline
+	short := false
+	take := func(q *view.Queue) {
+		if q.Pool() == pool {
+			a := q.Activity(from, to)
+			short = short || a.Since.After(from)
+			activities = append(activities, timeline.Activity{Activity: a, Hidden: !h.mayRead(r, a.Queue)})
+		}
+	}
+	tell := func() { made = timeline.Make(pool, from, to, activities, h.machines(pool)) }
+	if err == nil {
+		err = h.inTurn(r, func() {
+			for _, name := range queues {
+				h.Backend.Read(name, take)
+			}
+			if short = short && to.Before(now); !short {
+				tell()
+			}
+		})
+	}
+	if err == nil && short {
 		activities = nil
-		err = h.readAllAt(r, queues, to, false, func(q *view.Queue) { take(q) })
+		if err = h.readAllAt(r, queues, to, false, take); err == nil {
+			err = h.inTurn(r, tell)
+		}
 	}
 	if err != nil {
 		h.writeFailure(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, timeline.Make(pool, from, to, activities, h.machines(pool)))
+	writeJSON(w, http.StatusOK, made)
+}
+
+// inTurn calls f once fewer than maxTimelines others are at theirs. The log is folded outside of it, which takes longer and has bounds of
+// its own.
+func (h *handler) inTurn(r *http.Request, f func()) error {
+	select {
+	case h.timelines <- struct{}{}:
+		defer func() { <-h.timelines }()
+		f()
+		return nil
+	case <-r.Context().Done():
+		return context.Cause(r.Context())
+	}
 }
 
 // spanOf returns the time that a request names: an hour, if it names no beginning, up to now, if it names no end.

@@ -1,12 +1,14 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,6 +90,83 @@ func TestATimelineOfNothingOrOfTooMuchIsRefused(t *testing.T) {
 	g.SetReady(false)
 	if answer, _ := g.do("GET", "/v1/pools/default/timeline", "", "Authorization", g.token(access.Viewer, "main")); answer.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("before the log is read: %s", answer.Status)
+	}
+}
+
+// TestNothingIsTakenOfQueuesOfOtherPools: an answer costs the same, whatever they keep.
+func TestNothingIsTakenOfQueuesOfOtherPools(t *testing.T) {
+	b := apitest.New("main", "tools")
+	h, err := api.NewHandler(api.Options{Backend: b, Clock: func() time.Time { return apitest.Start.Add(time.Hour) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Graph("main", &eventsv1.GraphDelta{Settings: &eventsv1.QueueSettings{Pool: "default", PoolWorkers: 2}})
+	b.Graph("tools", &eventsv1.GraphDelta{Settings: &eventsv1.QueueSettings{Pool: "large", PoolWorkers: 2}})
+	allocations := func() float64 {
+		return testing.AllocsPerRun(20, func() {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/v1/pools/default/timeline", nil))
+			if w.Code != http.StatusOK {
+				t.Fatal(w.Code, w.Body)
+			}
+		})
+	}
+	before := allocations()
+	for i := range 5000 {
+		at := apitest.Start.Add(time.Duration(i) * 100 * time.Millisecond)
+		b.Fold("tools", events.TopicBuilds, &eventsv1.StepFinished{Target: "//t", Hash: strconv.Itoa(i), Attempt: 1, Worker: "m/" + strconv.Itoa(i), Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED, StartedUs: at.UnixMicro(), FinishedUs: at.UnixMicro() + 500_000})
+	}
+	if after := allocations(); after > before+30 {
+		t.Errorf("with 5,000 steps of another pool an answer takes %v allocations, without %v", after, before)
+	}
+}
+
+// slow is a backend whose first two reports on services wait until they may go on.
+type slow struct {
+	*apitest.Backend
+	asked   atomic.Int32
+	waiting chan struct{}
+	goOn    chan struct{}
+}
+
+func (s *slow) Services() health.Report {
+	if s.asked.Add(1) <= 2 {
+		s.waiting <- struct{}{}
+		<-s.goOn
+	}
+	return s.Backend.Services()
+}
+
+func TestTwoTimelinesAreMadeAtATime(t *testing.T) {
+	b := &slow{Backend: apitest.New("main"), waiting: make(chan struct{}), goOn: make(chan struct{})}
+	b.Graph("main", &eventsv1.GraphDelta{Settings: &eventsv1.QueueSettings{Pool: "default", PoolWorkers: 2}})
+	h, err := api.NewHandler(api.Options{Backend: b, Clock: func() time.Time { return apitest.Start.Add(time.Hour) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(ctx context.Context) int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "http://localhost/v1/pools/default/timeline", nil))
+		return w.Code
+	}
+	codes := make(chan int, 2)
+	for range 2 {
+		go func() { codes <- ask(context.Background()) }()
+		<-b.waiting
+	}
+	gone, stop := context.WithCancel(t.Context())
+	stop()
+	if code := ask(gone); code == http.StatusOK || b.asked.Load() != 2 {
+		t.Errorf("a third one is answered with %d", code)
+	}
+	close(b.goOn)
+	for range 2 {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("one of two is answered with %d", code)
+		}
+	}
+	if code := ask(t.Context()); code != http.StatusOK {
+		t.Errorf("one after them is answered with %d", code)
 	}
 }
 

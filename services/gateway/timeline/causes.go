@@ -3,6 +3,7 @@ package timeline
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	eventsv1 "landfall.build/events/v1"
@@ -13,13 +14,19 @@ import (
 type moment struct {
 	at    time.Time
 	cause Cause
-	needs []string
+	// needs are the labels and resources that the open steps need, of queues that the caller may read, and kinds what each kind of step
+	// needs, of all queues, as in event. They are of the cause Needs alone.
+	needs, kinds []string
 }
+
+// between parts the names of what a step needs.
+const between = "\x00"
 
 // event is a count that rises or falls.
 type event struct {
-	at    time.Time
-	kind  Cause
+	at   time.Time
+	kind Cause
+	// needs is what the steps need, joined by between.
 	needs string
 	by    int
 }
@@ -48,18 +55,24 @@ func merge(activities []Activity, begin, to time.Time) []moment {
 	slices.SortStableFunc(changes, func(a, b change) int { return a.at.Compare(b.at) })
 	now := func() (m moment) {
 		m.cause = NoStep
-		needs := map[string]bool{}
+		needs, kinds := map[string]bool{}, map[string]bool{}
 		for i, s := range states {
 			if c := causeOf(s.counts, activities[i].Activity); slices.Index(Causes(), c) < slices.Index(Causes(), m.cause) {
 				m.cause = c
 			}
-			for n, count := range s.needs {
-				needs[n] = needs[n] || count > 0 && !activities[i].Hidden
+			for kind, count := range s.needs {
+				if count == 0 {
+					continue
+				}
+				kinds[kind] = true
+				for n := range strings.SplitSeq(kind, between) {
+					needs[n] = needs[n] || !activities[i].Hidden
+				}
 			}
 		}
 		if m.cause == Needs {
-			maps.DeleteFunc(needs, func(_ string, is bool) bool { return !is })
-			m.needs = slices.Sorted(maps.Keys(needs))
+			maps.DeleteFunc(needs, func(_ string, told bool) bool { return !told })
+			m.needs, m.kinds = slices.Sorted(maps.Keys(needs)), slices.Sorted(maps.Keys(kinds))
 		}
 		return m
 	}
@@ -77,7 +90,7 @@ func merge(activities []Activity, begin, to time.Time) []moment {
 			m.at = begin
 			list = list[:0]
 		}
-		if n := len(list); n > 0 && list[n-1].cause == m.cause && slices.Equal(list[n-1].needs, m.needs) {
+		if n := len(list); n > 0 && list[n-1].cause == m.cause && slices.Equal(list[n-1].needs, m.needs) && slices.Equal(list[n-1].kinds, m.kinds) {
 			continue
 		}
 		if m.at.After(to) {
@@ -106,22 +119,17 @@ func causeOf(counts map[Cause]int, a view.Activity) Cause {
 
 // eventsOf returns when the counts of a queue's open and running steps, and of the trees that are made, rise and fall.
 func eventsOf(a Activity) (list []event) {
-	span := func(kind Cause, s view.Span, needs ...string) {
+	span := func(kind Cause, s view.Span, needs string) {
 		if !s.To.IsZero() && !s.To.After(s.From) {
 			return
 		}
-		if len(needs) == 0 {
-			needs = []string{""}
-		}
-		for _, n := range needs {
-			list = append(list, event{s.From, kind, n, 1})
-			if !s.To.IsZero() {
-				list = append(list, event{s.To, kind, n, -1})
-			}
+		list = append(list, event{s.From, kind, needs, 1})
+		if !s.To.IsZero() {
+			list = append(list, event{s.To, kind, needs, -1})
 		}
 	}
 	for _, r := range a.Runs {
-		span(running, view.Span{From: r.From, To: r.To})
+		span(running, view.Span{From: r.From, To: r.To}, "")
 	}
 	held := heldOf(a)
 	// A version that several builds ask for is open once.
@@ -136,7 +144,7 @@ func eventsOf(a Activity) (list []event) {
 		if ask.Prepared == nil {
 			made = ask.Until
 		}
-		span(Preparing, view.Span{From: ask.Scheduled, To: made})
+		span(Preparing, view.Span{From: ask.Scheduled, To: made}, "")
 		if ask.Prepared == nil {
 			continue
 		}
@@ -152,27 +160,50 @@ func eventsOf(a Activity) (list []event) {
 			opens[v].spans = append(opens[v].spans, view.Span{From: ask.From, To: ask.Until})
 		}
 	}
+	// Of steps that take the same only matters when one of them is open: however many there are, they are told once.
+	type kind struct{ needs, exclusive string }
+	ready := map[kind][]view.Span{}
 	for v, o := range opens {
-		needs := needsOf(o.claims)
+		exclusive := slices.Sorted(slices.Values(o.claims.GetExclusive()))
+		k := kind{strings.Join(needsOf(o.claims), between), strings.Join(exclusive, between)}
 		for _, s := range openSpans(union(o.spans), a.Attempts[v]) {
 			// It is blocked for as long as what it waits for is not there.
-			ready := []view.Span{s}
+			free := []view.Span{s}
 			for _, of := range o.waits {
-				ready = split(ready, untilSettled(a.Attempts[of]), func(blocked view.Span) { span(Dependencies, blocked) })
+				free = split(free, untilSettled(a.Attempts[of]), func(blocked view.Span) { span(Dependencies, blocked, "") })
 			}
-			for _, name := range o.claims.GetExclusive() {
-				for _, h := range held[name] {
-					if h.version != v {
-						ready = split(ready, h.Span, func(blocked view.Span) { span(Exclusive, blocked) })
-					}
+			ready[k] = append(ready[k], free...)
+		}
+	}
+	for k, spans := range ready {
+		var taken []view.Span // by steps that run: a version's own runs are not among the times in which it is open
+		if k.exclusive != "" {
+			for name := range strings.SplitSeq(k.exclusive, between) {
+				taken = append(taken, held[name]...)
+			}
+			taken = union(taken)
+		}
+		cause := NotKnown
+		if k.needs != "" {
+			cause = Needs
+		}
+		for _, s := range union(spans) {
+			// Both lists are in order and overlap nothing of their own: what ended before s does so before all that follow.
+			for len(taken) > 0 && !taken[0].To.IsZero() && !taken[0].To.After(s.From) {
+				taken = taken[1:]
+			}
+			rest := []view.Span{s}
+			for _, by := range taken {
+				if len(rest) == 0 || !s.To.IsZero() && !by.From.Before(s.To) {
+					break
+				}
+				rest = split(rest, by, func(blocked view.Span) { span(Exclusive, blocked, "") })
+				for ; len(rest) > 1; rest = rest[1:] {
+					span(cause, rest[0], k.needs)
 				}
 			}
-			for _, r := range ready {
-				if len(needs) > 0 {
-					span(Needs, r, needs...)
-				} else {
-					span(NotKnown, r)
-				}
+			for _, r := range rest {
+				span(cause, r, k.needs)
 			}
 		}
 	}
@@ -211,15 +242,9 @@ func needsOf(c *eventsv1.StepClaims) []string {
 	return list
 }
 
-// held is a run that has something to itself.
-type held struct {
-	view.Span
-	version view.Version
-}
-
 // heldOf returns the runs that had each name to themselves.
-func heldOf(a Activity) map[string][]held {
-	out := map[string][]held{}
+func heldOf(a Activity) map[string][]view.Span {
+	out := map[string][]view.Span{}
 	known := map[view.Version]bool{}
 	for _, ask := range a.Asks {
 		for _, c := range ask.Prepared.GetClaims() {
@@ -232,10 +257,8 @@ func heldOf(a Activity) map[string][]held {
 				continue
 			}
 			known[v] = true
-			for _, run := range a.Attempts[v] {
-				for _, name := range c.Exclusive {
-					out[name] = append(out[name], held{run, v})
-				}
+			for _, name := range c.Exclusive {
+				out[name] = append(out[name], a.Attempts[v]...)
 			}
 		}
 	}
@@ -308,7 +331,7 @@ func openSpans(asked, runs []view.Span) (out []view.Span) {
 // forward.
 func split(spans []view.Span, by view.Span, f func(view.Span)) (rest []view.Span) {
 	for _, s := range spans {
-		inner := view.Span{From: later(s.From, by.From), To: s.To}
+		inner := view.Span{From: view.Later(s.From, by.From), To: s.To}
 		if !by.To.IsZero() && (s.To.IsZero() || by.To.Before(s.To)) {
 			inner.To = by.To
 		}

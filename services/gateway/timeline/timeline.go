@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// MaxSteps, MaxIdle and MaxWorkers bound a timeline. Where there is more, it begins later.
+	// MaxSteps, MaxIdle and MaxWorkers bound a timeline. Where there is more, it begins later. Of more workers those come first that live,
+	// then those that ran something last; living ones beyond MaxWorkers are not told.
 	MaxSteps   = 5000
 	MaxIdle    = 10_000
 	MaxWorkers = 1000
@@ -60,8 +61,10 @@ type WorkerTimeline struct {
 	Steps []StepRun `json:"steps"`
 	// Idle has the times without a step while the worker is known to have been there: since its first step or the start of its builder,
 	// until its last step, or now if its builder lives.
-	Idle   []IdleTime `json:"idle"`
-	BusyMS int64      `json:"busy_ms"`
+	Idle []IdleTime `json:"idle"`
+	// BusyMS and LostMS are what the worker has of those of the timeline.
+	BusyMS int64 `json:"busy_ms"`
+	LostMS int64 `json:"lost_ms"`
 }
 
 // StateOther is the state of a step of a queue that the caller may not read.
@@ -96,7 +99,7 @@ type IdleTime struct {
 	From  time.Time `json:"from"`
 	To    time.Time `json:"to"`
 	Cause Cause     `json:"cause"`
-	// Needs are the labels and resources that all open steps needed some of.
+	// Needs are the labels and resources that all open steps needed some of, without those of queues that the caller may not read.
 	Needs []string `json:"needs,omitempty"`
 }
 
@@ -163,7 +166,7 @@ func Make(pool string, from, to time.Time, activities []Activity, machines []Mac
 		return rows[worker]
 	}
 	for _, a := range activities {
-		begin = later(begin, a.Since)
+		begin = view.Later(begin, a.Since)
 		if !a.Hidden {
 			t.Queues = append(t.Queues, PoolQueue{a.Queue, a.Workers, a.Paused})
 		}
@@ -186,11 +189,11 @@ func Make(pool string, from, to time.Time, activities []Activity, machines []Mac
 			r.see(view.Span{From: m.Started, To: to})
 		}
 	}
-	begin = later(begin, latest(rows))
+	begin = view.Later(begin, leaveOut(rows, to))
+	begin = view.Later(begin, latest(rows))
 	causes := merge(activities, begin, to)
-	names := slices.Sorted(maps.Keys(rows))
 	sums := map[Cause]int64{}
-	for _, name := range names[:min(len(names), MaxWorkers)] {
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		r := rows[name]
 		r.finish(begin, to, causes)
 		t.Workers = append(t.Workers, r.WorkerTimeline)
@@ -199,8 +202,8 @@ func Make(pool string, from, to time.Time, activities []Activity, machines []Mac
 	for i := range t.Workers {
 		w := &t.Workers[i]
 		busy, lost := w.measure(begin, to)
-		w.BusyMS = busy.Milliseconds()
-		t.BusyMS, t.LostMS = t.BusyMS+w.BusyMS, t.LostMS+lost.Milliseconds()
+		w.BusyMS, w.LostMS = busy.Milliseconds(), lost.Milliseconds()
+		t.BusyMS, t.LostMS = t.BusyMS+w.BusyMS, t.LostMS+w.LostMS
 		for _, x := range w.Idle {
 			sums[x.Cause] += x.To.Sub(x.From).Milliseconds()
 		}
@@ -239,7 +242,40 @@ func (r *row) see(s view.Span) {
 	if r.there.From.IsZero() || s.From.Before(r.there.From) {
 		r.there.From = s.From
 	}
-	r.there.To = later(r.there.To, s.To)
+	r.there.To = view.Later(r.there.To, s.To)
+}
+
+// leaveOut drops the workers beyond MaxWorkers, and returns from when on those of them ran nothing whose builder is gone.
+func leaveOut(rows map[string]*row, to time.Time) (begin time.Time) {
+	if len(rows) <= MaxWorkers {
+		return begin
+	}
+	last := map[string]time.Time{}
+	for name, r := range rows {
+		for _, s := range r.Steps {
+			end := s.To
+			if end.IsZero() {
+				end = to
+			}
+			last[name] = view.Later(last[name], earlier(end, to))
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(rows), func(a, b string) int {
+		if rows[a].Alive != rows[b].Alive {
+			if rows[a].Alive {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(last[b].Compare(last[a]), cmp.Compare(a, b))
+	})
+	for _, name := range names[MaxWorkers:] {
+		if !rows[name].Alive {
+			begin = view.Later(begin, last[name])
+		}
+		delete(rows, name)
+	}
+	return begin
 }
 
 // latest returns from when on there are at most MaxSteps steps.
@@ -265,14 +301,14 @@ func (r *row) finish(begin, to time.Time, causes []moment) {
 	slices.SortStableFunc(r.Steps, func(a, b StepRun) int {
 		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Target, b.Target))
 	})
-	free := later(begin, r.there.From)
+	free := view.Later(begin, r.there.From)
 	end := earlier(to, r.there.To)
 	for _, s := range r.Steps {
 		r.idle(free, earlier(s.From, end), causes)
 		if s.To.IsZero() {
 			return
 		}
-		free = later(free, s.To)
+		free = view.Later(free, s.To)
 	}
 	r.idle(free, end, causes)
 }
@@ -282,17 +318,18 @@ func (r *row) idle(from, to time.Time, causes []moment) {
 	if to.Sub(from) < Shortest {
 		return
 	}
+	// The first one is where the timeline begins, so there is always one at or before.
 	i, found := slices.BinarySearchFunc(causes, from, func(m moment, t time.Time) int { return m.at.Compare(t) })
 	if !found {
 		i--
 	}
-	for ; i < len(causes) && causes[max(i, 0)].at.Before(to); i++ {
-		m := causes[max(i, 0)]
-		part := IdleTime{From: later(from, m.at), To: to, Cause: m.cause, Needs: m.needs}
+	for ; i < len(causes) && causes[i].at.Before(to); i++ {
+		m := causes[i]
+		part := IdleTime{From: view.Later(from, m.at), To: to, Cause: m.cause, Needs: m.needs}
 		if i+1 < len(causes) {
 			part.To = earlier(to, causes[i+1].at)
 		}
-		if m.cause == Needs && r.Alive && has(r.Labels, m.needs) {
+		if m.cause == Needs && r.Alive && slices.ContainsFunc(m.kinds, func(kind string) bool { return has(r.Labels, strings.Split(kind, between)) }) {
 			part.Cause, part.Needs = NotKnown, nil
 		}
 		if n := len(r.Idle); n > 0 && r.Idle[n-1].To.Equal(part.From) && r.Idle[n-1].Cause == part.Cause && slices.Equal(r.Idle[n-1].Needs, part.Needs) {
@@ -319,13 +356,13 @@ func (t *Timeline) bound(begin time.Time) time.Time {
 		return begin
 	}
 	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
-	begin = later(begin, ends[MaxIdle])
+	begin = view.Later(begin, ends[MaxIdle])
 	for i := range t.Workers {
 		w := &t.Workers[i]
 		w.Steps = slices.DeleteFunc(w.Steps, func(s StepRun) bool { return !s.To.IsZero() && s.To.Before(begin) })
 		w.Idle = slices.DeleteFunc(w.Idle, func(x IdleTime) bool { return !x.To.After(begin) })
 		for j := range w.Idle {
-			w.Idle[j].From = later(w.Idle[j].From, begin)
+			w.Idle[j].From = view.Later(w.Idle[j].From, begin)
 		}
 	}
 	return begin
@@ -339,7 +376,7 @@ func (w *WorkerTimeline) measure(begin, to time.Time) (busy, lost time.Duration)
 		if !s.To.IsZero() {
 			end = earlier(to, s.To)
 		}
-		begun := later(later(begin, s.From), until)
+		begun := view.Later(view.Later(begin, s.From), until)
 		if !end.After(begun) {
 			continue
 		}
@@ -351,13 +388,6 @@ func (w *WorkerTimeline) measure(begin, to time.Time) (busy, lost time.Duration)
 		until = end
 	}
 	return busy, lost
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 func earlier(a, b time.Time) time.Time {

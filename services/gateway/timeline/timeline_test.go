@@ -65,7 +65,7 @@ func activity(asks []view.Asking, runs ...string) view.Activity {
 		if seen.From.IsZero() {
 			seen.From = s(from)
 		}
-		seen.To = later(seen.To, later(s(from), s(to)))
+		seen.To = view.Later(seen.To, view.Later(s(from), s(to)))
 		a.Seen[worker] = seen
 	}
 	return a
@@ -120,6 +120,11 @@ func TestIdleTimeHasTheCauseThatTheLogTells(t *testing.T) {
 			"which the worker has", []Machine{{Instance: "m", Workers: 2, Started: s(-100), Labels: []string{"gpu"}}},
 			activity([]view.Asking{asks(10, 10, 50, "a", "b gpu")}, "m/2 a passed 10 20"),
 			[]string{"1-10 no_open_step", "10-50 not_known", "50-60 no_open_step"},
+		},
+		{
+			"one of which the worker has", []Machine{{Instance: "m", Workers: 2, Started: s(-100), Labels: []string{"gpu"}}},
+			activity([]view.Asking{asks(10, 10, 50, "a", "b gpu"), asks(10, 10, 30, "c arm")}, "m/2 a passed 10 20", "m/2 b passed 20 25"),
+			[]string{"1-10 no_open_step", "10-20 not_known", "20-30 needs arm", "30-60 no_open_step"},
 		},
 		{
 			"an open step waits for what another has to itself", machine,
@@ -183,6 +188,9 @@ func TestAWorkerIsIdleOnlyWhileItIsKnownToBeThere(t *testing.T) {
 func TestSumsAreOfTheTimeAndOverlapsCountOnce(t *testing.T) {
 	of := activity(nil, "m/1 a passed 10 20", "m/1 b passed 12 20", "m/1 c aborted 20 25", "m/2 d running 50 0")
 	made := Make("default", s(15), s(60), []Activity{{Activity: of}}, nil)
+	if made.Workers[0].LostMS != 5000 || made.Workers[1].LostMS != 0 {
+		t.Errorf("by worker %d and %d are lost", made.Workers[0].LostMS, made.Workers[1].LostMS)
+	}
 	if made.BusyMS != 20_000 || made.LostMS != 5000 || made.Workers[0].BusyMS != 10_000 || len(made.Idle) != 0 || !made.Since.IsZero() {
 		t.Errorf("busy %d, lost %d, of the first %d, idle %v, since %v", made.BusyMS, made.LostMS, made.Workers[0].BusyMS, made.Idle, made.Since)
 	}
@@ -197,6 +205,52 @@ func TestOfAQueueThatIsNotReadOnlyTheTimesAreTold(t *testing.T) {
 	}
 	if got := made.Workers[0].Steps; len(got) != 1 || got[0] != (StepRun{State: StateOther, From: s(10), To: s(20)}) {
 		t.Errorf("the step is %+v", got)
+	}
+}
+
+func TestNeedsOfAQueueThatIsNotReadAreComparedAndNotTold(t *testing.T) {
+	of := activity([]view.Asking{asks(10, 10, 50, "b gpu")})
+	for labels, want := range map[string]string{"arm": "10-50 needs", "gpu": "10-50 not_known"} {
+		made := Make("default", s(1), s(60), []Activity{{of, true}}, []Machine{{Instance: "m", Workers: 1, Started: s(-100), Labels: []string{labels}}})
+		if got := idle(made, "m/1"); len(got) != 3 || got[1] != want {
+			t.Errorf("a worker with %s: %q, want %q", labels, got, want)
+		}
+	}
+}
+
+// TestStepsThatExcludeEachOtherAreToldInAsManyMoments, however many wait: 300 for the same, while 300 others have it one after the other.
+func TestStepsThatExcludeEachOtherAreToldInAsManyMoments(t *testing.T) {
+	var targets, runs []string
+	for i := range 300 {
+		targets = append(targets, fmt.Sprintf("w%d !db", i), fmt.Sprintf("r%d !db", i))
+		runs = append(runs, fmt.Sprintf("m/2 r%d passed %d %d", i, 10+2*i, 11+2*i))
+	}
+	of := Activity{Activity: activity([]view.Asking{asks(5, 5, 5000, targets...)}, runs...)}
+	if n := len(eventsOf(of)); n > 10*len(runs) {
+		t.Errorf("%d runs make %d events", len(runs), n)
+	}
+	made := merge([]Activity{of}, s(1), s(700))
+	for i, m := range made[1:] {
+		if want := []Cause{NotKnown, Exclusive}[i%2]; m.cause != want {
+			t.Fatalf("at %v it is %s, want %s", m.at.Sub(start), m.cause, want)
+		}
+	}
+	if len(made) != 2+2*len(runs) {
+		t.Errorf("there are %d moments", len(made))
+	}
+}
+
+func TestOfTooManyWorkersThoseAreToldThatLiveOrRanLast(t *testing.T) {
+	var runs []string
+	for i := range MaxWorkers + 50 {
+		runs = append(runs, fmt.Sprintf("a%04d/1 a%d passed %d %d", i, i, 10+i, 11+i))
+	}
+	made := Make("default", s(1), s(2000), []Activity{{Activity: activity(nil, runs...)}}, []Machine{{Instance: "z", Workers: 1, Started: s(5)}})
+	if len(made.Workers) != MaxWorkers || made.Workers[0].Worker != "a0051/1" || made.Workers[MaxWorkers-1].Worker != "z/1" {
+		t.Fatalf("%d workers, from %s to %s", len(made.Workers), made.Workers[0].Worker, made.Workers[len(made.Workers)-1].Worker)
+	}
+	if want := s(11 + 50); !made.Since.Equal(want) {
+		t.Errorf("it begins at %v, want %v", made.Since, want)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -63,22 +64,27 @@ const StepLost = "lost"
 
 // Asking is a build for as long as it asked for steps.
 type Asking struct {
-	// Scheduled is when it was; Prepared is nil until its tree is made, at From. It asks until Until, the zero time if it still does.
-	Scheduled, From, Until time.Time
-	Prepared               *eventsv1.BuildPrepared
+	// Scheduled is when it was put among those that run: its tree is made from then on.
+	Scheduled time.Time
+	// From is when its tree was made, and its steps were asked for; the zero time until then.
+	From time.Time
+	// Until is when it asked no more; the zero time if it still does.
+	Until time.Time
+	// Prepared has its steps; nil until its tree is made. It is shared with the view, and never changes.
+	Prepared *eventsv1.BuildPrepared
 }
 
 // maxAsked bounds the versions of all builds in an Activity.
 const maxAsked = 200_000
 
-// preemptedReason is what the builder says of a run that it ends for another change.
-const preemptedReason = "a change that was moved to the front needs its worker"
+// Pool is the pool whose workers run the queue's steps, "" where builds hold slots.
+func (q *Queue) Pool() string { return q.known.Settings().GetPool() }
 
 // Activity returns what there is of a time.
 func (q *Queue) Activity(from, to time.Time) Activity {
 	settings := q.known.Settings()
 	a := Activity{
-		Queue: q.name, Pool: settings.GetPool(), Workers: int(settings.GetPoolWorkers()), Limit: int(settings.GetQuotas().GetQueue()),
+		Queue: q.name, Pool: q.Pool(), Workers: int(settings.GetPoolWorkers()), Limit: int(settings.GetQuotas().GetQueue()),
 		OtherLimits: settings.GetQuotas().GetAuthor() > 0 || len(settings.GetQuotas().GetAuthors())+len(settings.GetQuotas().GetTeams()) > 0,
 		Paused:      q.lineup.Paused != nil, Since: q.knownSince(), Seen: map[string]Span{}, Attempts: map[Version][]Span{},
 	}
@@ -102,12 +108,12 @@ func (q *Queue) Activity(from, to time.Time) Activity {
 		if b == nil {
 			continue
 		}
-		ask := q.asking(b)
-		if ask.Scheduled.After(to) || !ask.Until.IsZero() && ask.Until.Before(from) {
+		ask, is := q.asking(b, from, to)
+		if !is {
 			continue
 		}
 		if asked += len(ask.Prepared.GetVersions()); asked > maxAsked {
-			a.Since = later(a.Since, ask.Until)
+			a.Since = Later(a.Since, ask.Until)
 			if ask.Until.IsZero() {
 				a.Since = to
 			}
@@ -117,7 +123,7 @@ func (q *Queue) Activity(from, to time.Time) Activity {
 		for _, w := range ask.Prepared.GetVersions() {
 			v := Version{w.Target, w.Hash}
 			if _, had := a.Attempts[v]; !had && w.Hash != "" {
-				a.Attempts[v] = q.spansOf(version{v.Target, v.Hash})
+				a.Attempts[v] = q.spansOf(version{v.Target, v.Hash}, to)
 			}
 		}
 	}
@@ -132,11 +138,12 @@ func (a *Activity) see(worker string, from, to time.Time) {
 	if !had || from.Before(s.From) {
 		s.From = from
 	}
-	s.To = later(s.To, to)
+	s.To = Later(s.To, to)
 	a.Seen[worker] = s
 }
 
-func later(a, b time.Time) time.Time {
+// Later returns the later of two times.
+func Later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
@@ -151,13 +158,13 @@ func (x *attempt) began() time.Time {
 	return x.started
 }
 
-// spansOf returns the runs of a version, by number; the last of one that has not finished has no end.
-func (q *Queue) spansOf(v version) (list []Span) {
+// spansOf returns the runs of a version, by number; the last of one that runs as of now has no end.
+func (q *Queue) spansOf(v version, now time.Time) (list []Span) {
 	for _, x := range q.steps.attempts[v] {
 		list = append(list, Span{x.began(), x.finished, x.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED, x.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED})
 	}
 	if l := q.steps.leases[v]; l != nil {
-		list = append(list, Span{From: stamp(l.StampUs, time.Time{})})
+		list = append(list, Span{From: stamp(l.StampUs, time.Time{}), To: lapsed(l, now)})
 	}
 	return list
 }
@@ -166,16 +173,24 @@ func (q *Queue) runOfAttempt(x *attempt) WorkerRun {
 	run := WorkerRun{
 		Worker: x.worker, Target: x.version.target, Hash: x.version.hash, Build: x.build, Attempt: x.number, State: outcomeName(x.outcome), Reason: x.reason,
 		HasLog: x.log != "" || len(x.tail) > 0, From: x.began(), To: x.finished,
-		Preempted: x.outcome == eventsv1.StepOutcome_STEP_OUTCOME_ABORTED && strings.Contains(x.reason, preemptedReason),
+		Preempted: x.outcome == eventsv1.StepOutcome_STEP_OUTCOME_ABORTED && strings.Contains(x.reason, events.PreemptedReason),
 	}
 	q.nameRun(&run)
 	return run
 }
 
+// lapsed is when a lease ended that had lapsed by now; else the zero time.
+func lapsed(l *eventsv1.StepLeased, now time.Time) time.Time {
+	if until := stamp(l.UntilUs, time.Time{}); until.Before(now) {
+		return until
+	}
+	return time.Time{}
+}
+
 func (q *Queue) runOfLease(l *eventsv1.StepLeased, now time.Time) WorkerRun {
 	run := WorkerRun{Worker: l.Worker, Target: l.Target, Hash: l.Hash, Build: l.Build, Attempt: l.Attempt, State: StepRunning, From: stamp(l.StampUs, time.Time{})}
-	if until := stamp(l.UntilUs, time.Time{}); until.Before(now) {
-		run.State, run.To = StepLost, until
+	if run.To = lapsed(l, now); !run.To.IsZero() {
+		run.State = StepLost
 		run.Reason = "Its worker said nothing more of it."
 	}
 	q.nameRun(&run)
@@ -195,9 +210,12 @@ func (q *Queue) nameRun(run *WorkerRun) {
 }
 
 // asking returns for how long a build asked for steps: until it was aborted, could not be prepared, was red or had passed, or its change
-// left the queue or had another revision.
-func (q *Queue) asking(b *build) Asking {
-	ask := Asking{Scheduled: b.at, Prepared: b.prepared}
+// left the queue or had another revision. It reports whether that is a part of a time. Versions are looked at last: there may be many.
+func (q *Queue) asking(b *build, from, to time.Time) (ask Asking, is bool) {
+	if b.at.After(to) {
+		return ask, false
+	}
+	ask = Asking{Scheduled: b.at, Prepared: b.prepared}
 	until := func(t time.Time) {
 		if !t.IsZero() && (ask.Until.IsZero() || t.Before(ask.Until)) {
 			ask.Until = t
@@ -216,13 +234,17 @@ func (q *Queue) asking(b *build) Asking {
 			until(c.end.at)
 		}
 	}
+	over := func() bool { return !ask.Until.IsZero() && ask.Until.Before(from) }
+	if over() {
+		return ask, false
+	}
 	var last time.Time
 	for _, w := range b.prepared.GetVersions() {
 		a := q.steps.settling(version{w.Target, w.Hash})
 		if a == nil {
 			continue
 		}
-		last = later(last, a.finished)
+		last = Later(last, a.finished)
 		if a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && q.steps.leases[a.version] == nil && !q.tolerated(a) {
 			until(a.finished) // the rest would prove nothing
 		}
@@ -230,27 +252,27 @@ func (q *Queue) asking(b *build) Asking {
 	if b.passed {
 		until(last)
 	}
-	return ask
+	return ask, !over()
 }
 
 // knownSince returns from when on nothing is forgotten that an Activity has.
 func (q *Queue) knownSince() (since time.Time) {
 	if n := len(q.steps.order); n > 0 && n >= q.limits.Attempts {
-		since = later(since, q.steps.order[0].finished)
+		since = Later(since, q.steps.order[0].finished)
 	}
 	if len(q.builds.order) >= q.limits.Builds {
 		if i := slices.IndexFunc(q.builds.order, func(id string) bool { return q.builds.byID[id] != nil }); i >= 0 {
-			since = later(since, q.builds.byID[q.builds.order[i]].at)
+			since = Later(since, q.builds.byID[q.builds.order[i]].at)
 		}
 	}
 	if len(q.finished) >= q.limits.Finished {
 		if c := q.stillFinished(q.finished[0]); c != nil {
-			since = later(since, c.end.at)
+			since = Later(since, c.end.at)
 		}
 	}
 	for mine := range maps.Values(q.builds.ofChange) {
 		if len(mine) >= maxBuildsOfChange {
-			since = later(since, mine[0].at)
+			since = Later(since, mine[0].at)
 		}
 	}
 	return since

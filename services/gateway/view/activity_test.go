@@ -63,6 +63,12 @@ func TestAnActivityHasWhoRanWhatFromTheLeaseOn(t *testing.T) {
 	if a := busy().Activity(second(30), second(100)); len(a.Runs) != 1 || a.Runs[0].State != view.StepLost || !a.Runs[0].To.Equal(second(53)) {
 		t.Errorf("once the lease has lapsed there are the runs %+v", a.Runs)
 	}
+	c := view.Version{Target: "//c", Hash: "h"}
+	for to, want := range map[int]view.Span{40: {From: second(20)}, 100: {From: second(20), To: second(53)}} {
+		if spans := busy().Activity(second(30), second(to)).Attempts[c]; len(spans) != 1 || spans[0] != want {
+			t.Errorf("at %d //c ran for %+v, want %+v", to, spans, want)
+		}
+	}
 }
 
 func TestABuildAsksUntilItIsAbortedOrRedOrItsChangeLeaves(t *testing.T) {

@@ -403,6 +403,7 @@ export interface WorkerTimeline {
   steps: StepRun[]
   idle: IdleTime[]
   busy_ms: number
+  lost_ms: number
 }
 
 export interface StepRun {
