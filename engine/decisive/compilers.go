@@ -166,7 +166,7 @@ func bazel(lines []string, tree Tree) (found []finding) {
 
 var (
 	makeSays = regexp.MustCompile(`^\S*make(?:\[\d+\])?: \*\*\* .*`)
-	// makeStarts is what make says of a program that it cannot start: "make: go: No such file or directory".
+	// makeStarts matches the error of make for a program that is not found: "make: go: No such file or directory".
 	makeStarts = regexp.MustCompile(`^make(?:\[\d+\])?: [^\s:]+: (?:No such file or directory|Permission denied)$`)
 )
 

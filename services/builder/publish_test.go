@@ -31,7 +31,7 @@ func (l *endingLog) Append(ctx context.Context, _ string, _ int32, _ ...events.E
 	return nil, errors.New("no leader")
 }
 
-// TestAWriteThatIsGivenUpIsNotSaidToBeTriedAgain: a build that is aborted ends the preparation of which it would have been.
+// TestAWriteThatIsGivenUpIsNotSaidToBeTriedAgain: when a build is aborted, the write of its preparation is given up.
 func TestAWriteThatIsGivenUpIsNotSaidToBeTriedAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var said bytes.Buffer

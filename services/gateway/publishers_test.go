@@ -16,7 +16,7 @@ import (
 	"landfall.build/platform/journal"
 )
 
-// keyOf returns a key that is the same each time, and the text of its public half.
+// keyOf returns the private key of a seed, and its public key as the configuration has it.
 func keyOf(t *testing.T, seed byte) (ed25519.PrivateKey, string) {
 	t.Helper()
 	of := make([]byte, ed25519.SeedSize)

@@ -15,7 +15,7 @@ import (
 	"landfall.build/engine/targets"
 )
 
-// Bounds of what a host is asked for.
+// Bounds of requests to a host and of its answers.
 const (
 	askTimeout = 20 * time.Second
 	maxAnswer  = 16 << 20
@@ -26,7 +26,7 @@ const (
 // LandedLabel is put on what landed in other commits than those of the pull request, where the host cannot be told that it is merged.
 const LandedLabel = "landed"
 
-// Failure is an answer of a host that is none of success.
+// Failure is the answer of a host to a request that failed.
 type Failure struct {
 	// Host is the kind of host, for people.
 	Host    string

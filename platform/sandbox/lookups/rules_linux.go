@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rule says what a program may do that is no lookup: it does so on its way, whatever it is used for.
+// rule lets a program list, read or look for some of what the folder lacks, without a lookup being recorded.
 type rule struct {
 	program *regexp.Regexp       // of its name, see process
 	file    *regexp.Regexp       // of its executable's path, instead of program
@@ -90,7 +90,7 @@ var filesOfNode = named(`package\.json|package-lock\.json|npm-shrinkwrap\.json|p
 
 func ofNode(_ *Watch, file string) bool { return filesOfNode.MatchString(path.Base(file)) }
 
-// argument returns the first argument that is no option, "" if there is none. skip begins arguments that come before it.
+// argument returns the first argument that is no option, "" if there is none. Arguments that begin with skip are left out.
 func (p process) argument(skip string) string {
 	words := p.words()
 	for _, word := range words[min(1, len(words)):] {
@@ -121,7 +121,7 @@ func findsPackages(p process) bool {
 		!slices.ContainsFunc(p.words(), aboutModules.MatchString)
 }
 
-// otherCommands are the commands of turbo that are about what it found.
+// otherCommands are the commands of turbo that print or copy what it finds of the workspace.
 var otherCommands = named("boundaries|config|generate|gen|info|ls|prune|query|scan")
 
 // runsScripts reports whether turbo runs scripts, and does not print what it found.
@@ -132,7 +132,7 @@ func runsScripts(p process) bool {
 	})
 }
 
-// scriptsOfBuilds are files by which a project has code of its own run while it is built.
+// scriptsOfBuilds are the files with code of a project that runs while it is built.
 var scriptsOfBuilds = []string{"setup.py", "build.py", "hatch_build.py", "pdm_build.py"}
 
 // buildsForUV reports whether a process is the Python by which uv builds a package without a script of its own.

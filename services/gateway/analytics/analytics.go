@@ -18,10 +18,10 @@ const (
 	DefaultWeeks = 12
 	// MostTargets is how many targets a list has.
 	MostTargets = 20
-	// fresh is for how long an answer is given again, and patience how long all of its queries may take.
+	// fresh is how long an answer is reused, patience how long all of its queries may take.
 	fresh    = time.Minute
 	patience = 20 * time.Second
-	// failing is for how long a failure is told again: nobody is asked meanwhile.
+	// failing is how long a failure is returned again without asking.
 	failing = 5 * time.Second
 	// mostKept is how many answers are kept.
 	mostKept = 64
@@ -133,7 +133,7 @@ type Rejecting struct {
 	LastAt     time.Time `json:"last_at"`
 }
 
-// FlakyRate is a target of which versions failed in one run and passed in another.
+// FlakyRate is the flake rate of a target: how many of its versions failed in one run and passed in another.
 type FlakyRate struct {
 	Target      string  `json:"target"`
 	Versions    int     `json:"versions"`
@@ -146,7 +146,7 @@ type FlakyRate struct {
 type History struct {
 	dsn func() string
 	now func() time.Time
-	// turn holds a token while nobody asks.
+	// turn holds a token unless somebody is asking the history.
 	turn chan struct{}
 
 	// What follows is of who has the token.
@@ -227,7 +227,7 @@ func (h *History) Ask(ctx context.Context, queue string, weeks int) (Analytics, 
 	return a, nil
 }
 
-// known returns the answer or the failure that is told again; neither if the history has to be asked.
+// known returns a kept answer or failure, neither if the history has to be asked.
 func (h *History) known(q question) (a Analytics, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,7 +15,7 @@ func since(now time.Time, weeks int) time.Time {
 	return monday.AddDate(0, 0, -7*(weeks-1))
 }
 
-// finite makes 0 of what is divided by 0, which JSON has no number for.
+// finite returns 0 for NaN and the infinities, which JSON lacks.
 func finite(expression string) string { return "ifNotFinite(toFloat64(" + expression + "), 0)" }
 
 const week = "toString(toDate(week))"

@@ -13,7 +13,7 @@ import (
 	"landfall.build/services/gateway/api"
 )
 
-// analyst is a history that answers with what it was asked, or fails.
+// analyst is a history whose answers name the question, or that fails.
 type analyst struct{ err error }
 
 func (a analyst) Ask(_ context.Context, queue string, weeks int) (analytics.Analytics, error) {

@@ -23,7 +23,7 @@ const (
 	Shortest = 100 * time.Millisecond
 )
 
-// Timeline is what the workers of a pool did in a time.
+// Timeline holds the runs and idle times of the workers of a pool between two times.
 type Timeline struct {
 	Pool string    `json:"pool"`
 	From time.Time `json:"from"`
@@ -50,7 +50,7 @@ type PoolQueue struct {
 	Paused bool `json:"paused,omitempty"`
 }
 
-// WorkerTimeline is what a worker did.
+// WorkerTimeline holds the runs and idle times of one worker.
 type WorkerTimeline struct {
 	Worker string `json:"worker"`
 	// Instance is its builder, and Alive whether that is at work now.
@@ -368,7 +368,7 @@ func (t *Timeline) bound(begin time.Time) time.Time {
 	return begin
 }
 
-// measure returns for how long the worker ran steps, and for how long of that ones that left no result.
+// measure returns how long the worker ran steps, and how much of that was spent on runs without a result.
 func (w *WorkerTimeline) measure(begin, to time.Time) (busy, lost time.Duration) {
 	until := begin
 	for _, s := range w.Steps {

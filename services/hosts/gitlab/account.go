@@ -43,10 +43,11 @@ type Server struct {
 func NewServer(url string, token func(context.Context) ([]byte, error)) (*Server, error) {
 	secret := &hosts.Secret{Read: token}
 	client, err := gitlab.NewAuthSourceClient(gitlab.Unauthenticated{},
+		gitlab.WithURLWarningLogger(slog.New(slog.DiscardHandler)), // before the URL that it is about
 		gitlab.WithBaseURL(url), gitlab.WithUserAgent("landfall"),
 		gitlab.WithHTTPClient(hosts.NewClient(func(ctx context.Context) (string, error) { return secret.Header(ctx, "Bearer") })),
 		// Who is refused waits in the service, where what matters most goes first, and not here.
-		gitlab.WithoutRetries(), gitlab.WithCustomLimiter(rate.NewLimiter(rate.Inf, 1)), gitlab.WithURLWarningLogger(slog.New(slog.DiscardHandler)))
+		gitlab.WithoutRetries(), gitlab.WithCustomLimiter(rate.NewLimiter(rate.Inf, 1)))
 	if err != nil {
 		return nil, err
 	}
