@@ -58,6 +58,9 @@ func TestAWebhookIsToldOfALanding(t *testing.T) {
 	c.Webhooks = map[string]configuration.Webhook{"bot": {URL: server.URL, Secret: configuration.SecretPlace{File: secret},
 		States: []string{"admitted", "landed", "rejected"}, AllowPrivate: configuration.On}}
 	s, cl := start(t, c)
+	await(t, "the endpoint is followed: what was before is not told", func() bool {
+		return len(records[*eventsv1.WebhookFollowed](t, s, events.TopicDeliveries)) == 1
+	})
 	land(t, cl, "good", "good")
 	land(t, cl, "bad", "bad")
 	expect(t, cl, "good", "landed")
