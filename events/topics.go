@@ -63,7 +63,7 @@ func Topics() []Topic {
 		{TopicBuilds, []string{ServiceBuilder}, []string{ServiceEnumerator, ServiceBuilder, ServiceLander, ServiceOutcomes, ServiceGateway, ServiceHistorian, ServiceTracer}, nil,
 			"prepared builds, leases, finished steps; what is forgotten of them"},
 		{TopicModels, []string{ServiceGateway, ServiceTrainer}, []string{ServiceGateway, ServiceEnumerator, ServiceTrainer, ServiceHistorian}, nil, "trained models, and which of them predict"},
-		{TopicSpeculations, []string{ServiceEnumerator}, []string{ServiceProfiler, ServiceHistorian}, []string{ServiceEnumerator},
+		{TopicSpeculations, []string{ServiceEnumerator}, []string{ServiceProfiler, ServiceGateway, ServiceHistorian}, []string{ServiceEnumerator},
 			"every fact of a queue in one order, stamped, with the speculation graph's delta"},
 		{TopicProfiles, []string{ServiceProfiler}, []string{ServicePrioritizer, ServiceGateway, ServiceHistorian}, []string{ServiceProfiler}, "the graph with predictions"},
 		{TopicPriorities, []string{ServicePrioritizer}, []string{ServiceSelector, ServiceGateway, ServiceHistorian}, []string{ServicePrioritizer}, "the builds worth most"},

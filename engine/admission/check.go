@@ -83,12 +83,19 @@ func checkEntries(entries []*eventsv1.Entry, most int) *Refusal {
 			}
 		}
 		if e.Ref != "" {
-			if why := textProblem(e.Ref, maxRefBytes); why != "" || strings.HasPrefix(e.Ref, "-") || strings.ContainsAny(e.Ref, notInRefs) || strings.Contains(e.Ref, "..") || strings.Contains(e.Ref, "@{") {
+			if !isRefName(e.Ref) {
 				return refuse(BadRequest, "Entry %d: %s is no name of a ref; give a branch, or a full name such as refs/pull/7/head.", i+1, quote(e.Ref))
 			}
 		}
+		if v := e.Review; v != nil && !(isRefName(v.Branch) && strings.HasPrefix(v.Branch, "refs/heads/") && isRefName(v.Shown) && strings.HasPrefix(v.Shown, "refs/")) {
+			return refuse(BadRequest, "Entry %d: %s and %s are no branch and ref of a review; give full names, or leave the review out.", i+1, quote(v.Branch), quote(v.Shown))
+		}
 	}
 	return nil
+}
+
+func isRefName(name string) bool {
+	return name != "" && textProblem(name, maxRefBytes) == "" && !strings.HasPrefix(name, "-") && !strings.ContainsAny(name, notInRefs) && !strings.Contains(name, "..") && !strings.Contains(name, "@{")
 }
 
 func checkRequires(r *eventsv1.LandRequest, most int) *Refusal {

@@ -493,7 +493,9 @@ type GatewayView struct {
 	// The last attempt at each version that counts no more because of a refusal (Refused.base_outdated), oldest first.
 	Outdated []*v1.Proof `protobuf:"bytes,28,rep,name=outdated,proto3" json:"outdated,omitempty"`
 	// The last attempt at each version that does not count against it, as somebody retried it (ChangeRetried.failed), oldest first.
-	Withdrawn     []*v1.Proof `protobuf:"bytes,29,rep,name=withdrawn,proto3" json:"withdrawn,omitempty"`
+	Withdrawn []*v1.Proof `protobuf:"bytes,29,rep,name=withdrawn,proto3" json:"withdrawn,omitempty"`
+	// The newest leases that lapsed before another worker was given the version, oldest first. Missing in snapshots of earlier versions.
+	Lost          []*v1.StepLeased `protobuf:"bytes,30,rep,name=lost,proto3" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -727,6 +729,13 @@ func (x *GatewayView) GetOutdated() []*v1.Proof {
 func (x *GatewayView) GetWithdrawn() []*v1.Proof {
 	if x != nil {
 		return x.Withdrawn
+	}
+	return nil
+}
+
+func (x *GatewayView) GetLost() []*v1.StepLeased {
+	if x != nil {
+		return x.Lost
 	}
 	return nil
 }
@@ -1011,7 +1020,9 @@ type GatewayChange struct {
 	// How many events were left out of the timeline.
 	Omitted uint32 `protobuf:"varint,9,opt,name=omitted,proto3" json:"omitted,omitempty"`
 	// The sequence when something about it was last noted.
-	Modified      uint64 `protobuf:"varint,10,opt,name=modified,proto3" json:"modified,omitempty"`
+	Modified uint64 `protobuf:"varint,10,opt,name=modified,proto3" json:"modified,omitempty"`
+	// The revisions before the newest one, oldest first. Missing in snapshots of earlier versions.
+	Earlier       []*GatewayEarlier `protobuf:"bytes,11,rep,name=earlier,proto3" json:"earlier,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1116,6 +1127,82 @@ func (x *GatewayChange) GetModified() uint64 {
 	return 0
 }
 
+func (x *GatewayChange) GetEarlier() []*GatewayEarlier {
+	if x != nil {
+		return x.Earlier
+	}
+	return nil
+}
+
+// GatewayEarlier is a revision of a change that a newer one replaced.
+type GatewayEarlier struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	At            *GatewayTime           `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
+	Base          string                 `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"`
+	Head          string                 `protobuf:"bytes,4,opt,name=head,proto3" json:"head,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GatewayEarlier) Reset() {
+	*x = GatewayEarlier{}
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GatewayEarlier) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GatewayEarlier) ProtoMessage() {}
+
+func (x *GatewayEarlier) ProtoReflect() protoreflect.Message {
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GatewayEarlier.ProtoReflect.Descriptor instead.
+func (*GatewayEarlier) Descriptor() ([]byte, []int) {
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GatewayEarlier) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *GatewayEarlier) GetAt() *GatewayTime {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *GatewayEarlier) GetBase() string {
+	if x != nil {
+		return x.Base
+	}
+	return ""
+}
+
+func (x *GatewayEarlier) GetHead() string {
+	if x != nil {
+		return x.Head
+	}
+	return ""
+}
+
 // GatewayAnalysis is what a change does to the target graph, shortened.
 type GatewayAnalysis struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1144,7 +1231,7 @@ type GatewayAnalysis struct {
 
 func (x *GatewayAnalysis) Reset() {
 	*x = GatewayAnalysis{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1156,7 +1243,7 @@ func (x *GatewayAnalysis) String() string {
 func (*GatewayAnalysis) ProtoMessage() {}
 
 func (x *GatewayAnalysis) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1169,7 +1256,7 @@ func (x *GatewayAnalysis) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayAnalysis.ProtoReflect.Descriptor instead.
 func (*GatewayAnalysis) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{12}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GatewayAnalysis) GetBase() string {
@@ -1292,7 +1379,7 @@ type GatewayRefusal struct {
 
 func (x *GatewayRefusal) Reset() {
 	*x = GatewayRefusal{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1391,7 @@ func (x *GatewayRefusal) String() string {
 func (*GatewayRefusal) ProtoMessage() {}
 
 func (x *GatewayRefusal) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1404,7 @@ func (x *GatewayRefusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayRefusal.ProtoReflect.Descriptor instead.
 func (*GatewayRefusal) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{13}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GatewayRefusal) GetBase() string {
@@ -1377,7 +1464,7 @@ type GatewayEnding struct {
 
 func (x *GatewayEnding) Reset() {
 	*x = GatewayEnding{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1476,7 @@ func (x *GatewayEnding) String() string {
 func (*GatewayEnding) ProtoMessage() {}
 
 func (x *GatewayEnding) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1489,7 @@ func (x *GatewayEnding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayEnding.ProtoReflect.Descriptor instead.
 func (*GatewayEnding) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{14}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GatewayEnding) GetState() uint32 {
@@ -1492,7 +1579,7 @@ type GatewayEvents struct {
 
 func (x *GatewayEvents) Reset() {
 	*x = GatewayEvents{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +1591,7 @@ func (x *GatewayEvents) String() string {
 func (*GatewayEvents) ProtoMessage() {}
 
 func (x *GatewayEvents) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +1604,7 @@ func (x *GatewayEvents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayEvents.ProtoReflect.Descriptor instead.
 func (*GatewayEvents) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{15}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GatewayEvents) GetAtUs() []int64 {
@@ -1573,7 +1660,7 @@ type GatewayEarly struct {
 
 func (x *GatewayEarly) Reset() {
 	*x = GatewayEarly{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1585,7 +1672,7 @@ func (x *GatewayEarly) String() string {
 func (*GatewayEarly) ProtoMessage() {}
 
 func (x *GatewayEarly) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1598,7 +1685,7 @@ func (x *GatewayEarly) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayEarly.ProtoReflect.Descriptor instead.
 func (*GatewayEarly) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{16}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GatewayEarly) GetRevision() *GatewayRevision {
@@ -1628,7 +1715,7 @@ type GatewayFinished struct {
 
 func (x *GatewayFinished) Reset() {
 	*x = GatewayFinished{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1640,7 +1727,7 @@ func (x *GatewayFinished) String() string {
 func (*GatewayFinished) ProtoMessage() {}
 
 func (x *GatewayFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1653,7 +1740,7 @@ func (x *GatewayFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayFinished.ProtoReflect.Descriptor instead.
 func (*GatewayFinished) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{17}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GatewayFinished) GetChange() uint32 {
@@ -1693,7 +1780,7 @@ type GatewayDecision struct {
 
 func (x *GatewayDecision) Reset() {
 	*x = GatewayDecision{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1705,7 +1792,7 @@ func (x *GatewayDecision) String() string {
 func (*GatewayDecision) ProtoMessage() {}
 
 func (x *GatewayDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1718,7 +1805,7 @@ func (x *GatewayDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayDecision.ProtoReflect.Descriptor instead.
 func (*GatewayDecision) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{18}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GatewayDecision) GetRevision() *GatewayRevision {
@@ -1771,7 +1858,7 @@ type GatewayHistory struct {
 
 func (x *GatewayHistory) Reset() {
 	*x = GatewayHistory{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1783,7 +1870,7 @@ func (x *GatewayHistory) String() string {
 func (*GatewayHistory) ProtoMessage() {}
 
 func (x *GatewayHistory) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1796,7 +1883,7 @@ func (x *GatewayHistory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayHistory.ProtoReflect.Descriptor instead.
 func (*GatewayHistory) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{19}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GatewayHistory) GetStarts() []*GatewayStart {
@@ -1841,7 +1928,7 @@ type GatewayStart struct {
 
 func (x *GatewayStart) Reset() {
 	*x = GatewayStart{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1853,7 +1940,7 @@ func (x *GatewayStart) String() string {
 func (*GatewayStart) ProtoMessage() {}
 
 func (x *GatewayStart) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1866,7 +1953,7 @@ func (x *GatewayStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayStart.ProtoReflect.Descriptor instead.
 func (*GatewayStart) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{20}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GatewayStart) GetOffset() int64 {
@@ -1908,7 +1995,7 @@ type GatewayNamed struct {
 
 func (x *GatewayNamed) Reset() {
 	*x = GatewayNamed{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1920,7 +2007,7 @@ func (x *GatewayNamed) String() string {
 func (*GatewayNamed) ProtoMessage() {}
 
 func (x *GatewayNamed) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1933,7 +2020,7 @@ func (x *GatewayNamed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayNamed.ProtoReflect.Descriptor instead.
 func (*GatewayNamed) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{21}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GatewayNamed) GetRevision() *GatewayRevision {
@@ -1964,7 +2051,7 @@ type GatewayBuilds struct {
 
 func (x *GatewayBuilds) Reset() {
 	*x = GatewayBuilds{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1976,7 +2063,7 @@ func (x *GatewayBuilds) String() string {
 func (*GatewayBuilds) ProtoMessage() {}
 
 func (x *GatewayBuilds) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1989,7 +2076,7 @@ func (x *GatewayBuilds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayBuilds.ProtoReflect.Descriptor instead.
 func (*GatewayBuilds) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{22}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GatewayBuilds) GetBuilds() []*GatewayBuild {
@@ -2039,7 +2126,7 @@ type GatewayBuild struct {
 
 func (x *GatewayBuild) Reset() {
 	*x = GatewayBuild{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +2138,7 @@ func (x *GatewayBuild) String() string {
 func (*GatewayBuild) ProtoMessage() {}
 
 func (x *GatewayBuild) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2064,7 +2151,7 @@ func (x *GatewayBuild) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayBuild.ProtoReflect.Descriptor instead.
 func (*GatewayBuild) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{23}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GatewayBuild) GetBuild() uint32 {
@@ -2164,7 +2251,7 @@ type GatewayWorthless struct {
 
 func (x *GatewayWorthless) Reset() {
 	*x = GatewayWorthless{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[24]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2176,7 +2263,7 @@ func (x *GatewayWorthless) String() string {
 func (*GatewayWorthless) ProtoMessage() {}
 
 func (x *GatewayWorthless) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[24]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2189,7 +2276,7 @@ func (x *GatewayWorthless) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayWorthless.ProtoReflect.Descriptor instead.
 func (*GatewayWorthless) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{24}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GatewayWorthless) GetBuild() uint32 {
@@ -2244,7 +2331,7 @@ type GatewayAttempts struct {
 
 func (x *GatewayAttempts) Reset() {
 	*x = GatewayAttempts{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[25]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2256,7 +2343,7 @@ func (x *GatewayAttempts) String() string {
 func (*GatewayAttempts) ProtoMessage() {}
 
 func (x *GatewayAttempts) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[25]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2269,7 +2356,7 @@ func (x *GatewayAttempts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayAttempts.ProtoReflect.Descriptor instead.
 func (*GatewayAttempts) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{25}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GatewayAttempts) GetTarget() []uint32 {
@@ -2419,7 +2506,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\bdelivery\x18\x02 \x01(\tR\bdelivery\x12<\n" +
 	"\arefused\x18\x03 \x01(\v2\".landfall.events.v1.RequestRefusedR\arefused\x129\n" +
 	"\badmitted\x18\x04 \x01(\v2\x1d.landfall.events.v1.AdmissionR\badmitted\x12\x16\n" +
-	"\x06change\x18\x05 \x01(\tR\x06change\"\xa9\f\n" +
+	"\x06change\x18\x05 \x01(\tR\x06change\"\xdd\f\n" +
 	"\vGatewayView\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x125\n" +
 	"\x06lineup\x18\x02 \x01(\v2\x1d.landfall.snapshots.v1.LineupR\x06lineup\x12\x1a\n" +
@@ -2450,7 +2537,8 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\x06survey\x18\x1a \x01(\v2\x1a.landfall.events.v1.SurveyR\x06survey\x12%\n" +
 	"\x0esurveyed_again\x18\x1b \x01(\bR\rsurveyedAgain\x125\n" +
 	"\boutdated\x18\x1c \x03(\v2\x19.landfall.events.v1.ProofR\boutdated\x127\n" +
-	"\twithdrawn\x18\x1d \x03(\v2\x19.landfall.events.v1.ProofR\twithdrawn\"\xd9\x01\n" +
+	"\twithdrawn\x18\x1d \x03(\v2\x19.landfall.events.v1.ProofR\twithdrawn\x122\n" +
+	"\x04lost\x18\x1e \x03(\v2\x1e.landfall.events.v1.StepLeasedR\x04lost\"\xd9\x01\n" +
 	"\vGatewayPush\x12\x16\n" +
 	"\x06commit\x18\x01 \x01(\tR\x06commit\x12\x16\n" +
 	"\x06author\x18\x02 \x01(\tR\x06author\x12\x14\n" +
@@ -2470,7 +2558,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\"-\n" +
 	"\vGatewayTime\x12\x0e\n" +
 	"\x02us\x18\x01 \x01(\x03R\x02us\x12\x0e\n" +
-	"\x02ns\x18\x02 \x01(\rR\x02ns\"\x87\x04\n" +
+	"\x02ns\x18\x02 \x01(\rR\x02ns\"\xc8\x04\n" +
 	"\rGatewayChange\x12\x18\n" +
 	"\apending\x18\x01 \x01(\tR\apending\x12;\n" +
 	"\tadmission\x18\x02 \x01(\v2\x1d.landfall.events.v1.AdmissionR\tadmission\x12C\n" +
@@ -2483,7 +2571,13 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\btimeline\x18\b \x01(\v2$.landfall.snapshots.v1.GatewayEventsR\btimeline\x12\x18\n" +
 	"\aomitted\x18\t \x01(\rR\aomitted\x12\x1a\n" +
 	"\bmodified\x18\n" +
-	" \x01(\x04R\bmodified\"\x87\x04\n" +
+	" \x01(\x04R\bmodified\x12?\n" +
+	"\aearlier\x18\v \x03(\v2%.landfall.snapshots.v1.GatewayEarlierR\aearlier\"\x88\x01\n" +
+	"\x0eGatewayEarlier\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\x122\n" +
+	"\x02at\x18\x02 \x01(\v2\".landfall.snapshots.v1.GatewayTimeR\x02at\x12\x12\n" +
+	"\x04base\x18\x03 \x01(\tR\x04base\x12\x12\n" +
+	"\x04head\x18\x04 \x01(\tR\x04head\"\x87\x04\n" +
 	"\x0fGatewayAnalysis\x12\x12\n" +
 	"\x04base\x18\x01 \x01(\tR\x04base\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\rR\aoutcome\x12\x18\n" +
@@ -2611,7 +2705,7 @@ func file_snapshots_v1_gateway_proto_rawDescGZIP() []byte {
 	return file_snapshots_v1_gateway_proto_rawDescData
 }
 
-var file_snapshots_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_snapshots_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_snapshots_v1_gateway_proto_goTypes = []any{
 	(*GatewayPartition)(nil),       // 0: landfall.snapshots.v1.GatewayPartition
 	(*GatewayTopic)(nil),           // 1: landfall.snapshots.v1.GatewayTopic
@@ -2625,109 +2719,113 @@ var file_snapshots_v1_gateway_proto_goTypes = []any{
 	(*GatewayRevision)(nil),        // 9: landfall.snapshots.v1.GatewayRevision
 	(*GatewayTime)(nil),            // 10: landfall.snapshots.v1.GatewayTime
 	(*GatewayChange)(nil),          // 11: landfall.snapshots.v1.GatewayChange
-	(*GatewayAnalysis)(nil),        // 12: landfall.snapshots.v1.GatewayAnalysis
-	(*GatewayRefusal)(nil),         // 13: landfall.snapshots.v1.GatewayRefusal
-	(*GatewayEnding)(nil),          // 14: landfall.snapshots.v1.GatewayEnding
-	(*GatewayEvents)(nil),          // 15: landfall.snapshots.v1.GatewayEvents
-	(*GatewayEarly)(nil),           // 16: landfall.snapshots.v1.GatewayEarly
-	(*GatewayFinished)(nil),        // 17: landfall.snapshots.v1.GatewayFinished
-	(*GatewayDecision)(nil),        // 18: landfall.snapshots.v1.GatewayDecision
-	(*GatewayHistory)(nil),         // 19: landfall.snapshots.v1.GatewayHistory
-	(*GatewayStart)(nil),           // 20: landfall.snapshots.v1.GatewayStart
-	(*GatewayNamed)(nil),           // 21: landfall.snapshots.v1.GatewayNamed
-	(*GatewayBuilds)(nil),          // 22: landfall.snapshots.v1.GatewayBuilds
-	(*GatewayBuild)(nil),           // 23: landfall.snapshots.v1.GatewayBuild
-	(*GatewayWorthless)(nil),       // 24: landfall.snapshots.v1.GatewayWorthless
-	(*GatewayAttempts)(nil),        // 25: landfall.snapshots.v1.GatewayAttempts
-	(*JournalTerms)(nil),           // 26: landfall.snapshots.v1.JournalTerms
-	(*v1.RequestRefused)(nil),      // 27: landfall.events.v1.RequestRefused
-	(*v1.Admission)(nil),           // 28: landfall.events.v1.Admission
-	(*Lineup)(nil),                 // 29: landfall.snapshots.v1.Lineup
-	(*v1.MainlineUnreachable)(nil), // 30: landfall.events.v1.MainlineUnreachable
-	(*ExplanationState)(nil),       // 31: landfall.snapshots.v1.ExplanationState
-	(*v1.Node)(nil),                // 32: landfall.events.v1.Node
-	(*v1.Ranking)(nil),             // 33: landfall.events.v1.Ranking
-	(*v1.Estimate)(nil),            // 34: landfall.events.v1.Estimate
-	(*v1.ModelUse)(nil),            // 35: landfall.events.v1.ModelUse
-	(*v1.StepLeased)(nil),          // 36: landfall.events.v1.StepLeased
-	(*Flakes)(nil),                 // 37: landfall.snapshots.v1.Flakes
-	(*v1.TargetQuarantined)(nil),   // 38: landfall.events.v1.TargetQuarantined
-	(*Steps)(nil),                  // 39: landfall.snapshots.v1.Steps
-	(*v1.Survey)(nil),              // 40: landfall.events.v1.Survey
-	(*v1.Proof)(nil),               // 41: landfall.events.v1.Proof
-	(*v1.Uncovered)(nil),           // 42: landfall.events.v1.Uncovered
-	(*v1.ChangeLanded)(nil),        // 43: landfall.events.v1.ChangeLanded
-	(*v1.Reason)(nil),              // 44: landfall.events.v1.Reason
-	(*v1.QueueSettings)(nil),       // 45: landfall.events.v1.QueueSettings
-	(*v1.Mainline)(nil),            // 46: landfall.events.v1.Mainline
-	(*v1.BuildScheduled)(nil),      // 47: landfall.events.v1.BuildScheduled
-	(*v1.BuildPrepared)(nil),       // 48: landfall.events.v1.BuildPrepared
+	(*GatewayEarlier)(nil),         // 12: landfall.snapshots.v1.GatewayEarlier
+	(*GatewayAnalysis)(nil),        // 13: landfall.snapshots.v1.GatewayAnalysis
+	(*GatewayRefusal)(nil),         // 14: landfall.snapshots.v1.GatewayRefusal
+	(*GatewayEnding)(nil),          // 15: landfall.snapshots.v1.GatewayEnding
+	(*GatewayEvents)(nil),          // 16: landfall.snapshots.v1.GatewayEvents
+	(*GatewayEarly)(nil),           // 17: landfall.snapshots.v1.GatewayEarly
+	(*GatewayFinished)(nil),        // 18: landfall.snapshots.v1.GatewayFinished
+	(*GatewayDecision)(nil),        // 19: landfall.snapshots.v1.GatewayDecision
+	(*GatewayHistory)(nil),         // 20: landfall.snapshots.v1.GatewayHistory
+	(*GatewayStart)(nil),           // 21: landfall.snapshots.v1.GatewayStart
+	(*GatewayNamed)(nil),           // 22: landfall.snapshots.v1.GatewayNamed
+	(*GatewayBuilds)(nil),          // 23: landfall.snapshots.v1.GatewayBuilds
+	(*GatewayBuild)(nil),           // 24: landfall.snapshots.v1.GatewayBuild
+	(*GatewayWorthless)(nil),       // 25: landfall.snapshots.v1.GatewayWorthless
+	(*GatewayAttempts)(nil),        // 26: landfall.snapshots.v1.GatewayAttempts
+	(*JournalTerms)(nil),           // 27: landfall.snapshots.v1.JournalTerms
+	(*v1.RequestRefused)(nil),      // 28: landfall.events.v1.RequestRefused
+	(*v1.Admission)(nil),           // 29: landfall.events.v1.Admission
+	(*Lineup)(nil),                 // 30: landfall.snapshots.v1.Lineup
+	(*v1.MainlineUnreachable)(nil), // 31: landfall.events.v1.MainlineUnreachable
+	(*ExplanationState)(nil),       // 32: landfall.snapshots.v1.ExplanationState
+	(*v1.Node)(nil),                // 33: landfall.events.v1.Node
+	(*v1.Ranking)(nil),             // 34: landfall.events.v1.Ranking
+	(*v1.Estimate)(nil),            // 35: landfall.events.v1.Estimate
+	(*v1.ModelUse)(nil),            // 36: landfall.events.v1.ModelUse
+	(*v1.StepLeased)(nil),          // 37: landfall.events.v1.StepLeased
+	(*Flakes)(nil),                 // 38: landfall.snapshots.v1.Flakes
+	(*v1.TargetQuarantined)(nil),   // 39: landfall.events.v1.TargetQuarantined
+	(*Steps)(nil),                  // 40: landfall.snapshots.v1.Steps
+	(*v1.Survey)(nil),              // 41: landfall.events.v1.Survey
+	(*v1.Proof)(nil),               // 42: landfall.events.v1.Proof
+	(*v1.Uncovered)(nil),           // 43: landfall.events.v1.Uncovered
+	(*v1.ChangeLanded)(nil),        // 44: landfall.events.v1.ChangeLanded
+	(*v1.Reason)(nil),              // 45: landfall.events.v1.Reason
+	(*v1.QueueSettings)(nil),       // 46: landfall.events.v1.QueueSettings
+	(*v1.Mainline)(nil),            // 47: landfall.events.v1.Mainline
+	(*v1.BuildScheduled)(nil),      // 48: landfall.events.v1.BuildScheduled
+	(*v1.BuildPrepared)(nil),       // 49: landfall.events.v1.BuildPrepared
 }
 var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	1,  // 0: landfall.snapshots.v1.GatewayPartition.topics:type_name -> landfall.snapshots.v1.GatewayTopic
 	2,  // 1: landfall.snapshots.v1.GatewayPartition.limits:type_name -> landfall.snapshots.v1.GatewayLimits
 	3,  // 2: landfall.snapshots.v1.GatewayPartition.queues:type_name -> landfall.snapshots.v1.GatewayQueue
-	26, // 3: landfall.snapshots.v1.GatewayTopic.terms:type_name -> landfall.snapshots.v1.JournalTerms
+	27, // 3: landfall.snapshots.v1.GatewayTopic.terms:type_name -> landfall.snapshots.v1.JournalTerms
 	6,  // 4: landfall.snapshots.v1.GatewayQueue.view:type_name -> landfall.snapshots.v1.GatewayView
 	4,  // 5: landfall.snapshots.v1.GatewayQueue.answers:type_name -> landfall.snapshots.v1.GatewayAnswers
 	5,  // 6: landfall.snapshots.v1.GatewayAnswers.kept:type_name -> landfall.snapshots.v1.GatewayAnswer
-	27, // 7: landfall.snapshots.v1.GatewayAnswer.refused:type_name -> landfall.events.v1.RequestRefused
-	28, // 8: landfall.snapshots.v1.GatewayAnswer.admitted:type_name -> landfall.events.v1.Admission
-	29, // 9: landfall.snapshots.v1.GatewayView.lineup:type_name -> landfall.snapshots.v1.Lineup
+	28, // 7: landfall.snapshots.v1.GatewayAnswer.refused:type_name -> landfall.events.v1.RequestRefused
+	29, // 8: landfall.snapshots.v1.GatewayAnswer.admitted:type_name -> landfall.events.v1.Admission
+	30, // 9: landfall.snapshots.v1.GatewayView.lineup:type_name -> landfall.snapshots.v1.Lineup
 	11, // 10: landfall.snapshots.v1.GatewayView.changes:type_name -> landfall.snapshots.v1.GatewayChange
-	17, // 11: landfall.snapshots.v1.GatewayView.finished:type_name -> landfall.snapshots.v1.GatewayFinished
-	18, // 12: landfall.snapshots.v1.GatewayView.open:type_name -> landfall.snapshots.v1.GatewayDecision
-	30, // 13: landfall.snapshots.v1.GatewayView.unreachable:type_name -> landfall.events.v1.MainlineUnreachable
-	31, // 14: landfall.snapshots.v1.GatewayView.known:type_name -> landfall.snapshots.v1.ExplanationState
-	32, // 15: landfall.snapshots.v1.GatewayView.check:type_name -> landfall.events.v1.Node
-	33, // 16: landfall.snapshots.v1.GatewayView.ranking:type_name -> landfall.events.v1.Ranking
-	34, // 17: landfall.snapshots.v1.GatewayView.estimates:type_name -> landfall.events.v1.Estimate
-	35, // 18: landfall.snapshots.v1.GatewayView.models:type_name -> landfall.events.v1.ModelUse
-	19, // 19: landfall.snapshots.v1.GatewayView.history:type_name -> landfall.snapshots.v1.GatewayHistory
-	22, // 20: landfall.snapshots.v1.GatewayView.builds:type_name -> landfall.snapshots.v1.GatewayBuilds
-	25, // 21: landfall.snapshots.v1.GatewayView.attempts:type_name -> landfall.snapshots.v1.GatewayAttempts
-	36, // 22: landfall.snapshots.v1.GatewayView.leases:type_name -> landfall.events.v1.StepLeased
-	16, // 23: landfall.snapshots.v1.GatewayView.early:type_name -> landfall.snapshots.v1.GatewayEarly
-	37, // 24: landfall.snapshots.v1.GatewayView.flakes:type_name -> landfall.snapshots.v1.Flakes
-	38, // 25: landfall.snapshots.v1.GatewayView.quarantines:type_name -> landfall.events.v1.TargetQuarantined
+	18, // 11: landfall.snapshots.v1.GatewayView.finished:type_name -> landfall.snapshots.v1.GatewayFinished
+	19, // 12: landfall.snapshots.v1.GatewayView.open:type_name -> landfall.snapshots.v1.GatewayDecision
+	31, // 13: landfall.snapshots.v1.GatewayView.unreachable:type_name -> landfall.events.v1.MainlineUnreachable
+	32, // 14: landfall.snapshots.v1.GatewayView.known:type_name -> landfall.snapshots.v1.ExplanationState
+	33, // 15: landfall.snapshots.v1.GatewayView.check:type_name -> landfall.events.v1.Node
+	34, // 16: landfall.snapshots.v1.GatewayView.ranking:type_name -> landfall.events.v1.Ranking
+	35, // 17: landfall.snapshots.v1.GatewayView.estimates:type_name -> landfall.events.v1.Estimate
+	36, // 18: landfall.snapshots.v1.GatewayView.models:type_name -> landfall.events.v1.ModelUse
+	20, // 19: landfall.snapshots.v1.GatewayView.history:type_name -> landfall.snapshots.v1.GatewayHistory
+	23, // 20: landfall.snapshots.v1.GatewayView.builds:type_name -> landfall.snapshots.v1.GatewayBuilds
+	26, // 21: landfall.snapshots.v1.GatewayView.attempts:type_name -> landfall.snapshots.v1.GatewayAttempts
+	37, // 22: landfall.snapshots.v1.GatewayView.leases:type_name -> landfall.events.v1.StepLeased
+	17, // 23: landfall.snapshots.v1.GatewayView.early:type_name -> landfall.snapshots.v1.GatewayEarly
+	38, // 24: landfall.snapshots.v1.GatewayView.flakes:type_name -> landfall.snapshots.v1.Flakes
+	39, // 25: landfall.snapshots.v1.GatewayView.quarantines:type_name -> landfall.events.v1.TargetQuarantined
 	8,  // 26: landfall.snapshots.v1.GatewayView.owners:type_name -> landfall.snapshots.v1.GatewayOwners
-	39, // 27: landfall.snapshots.v1.GatewayView.choice:type_name -> landfall.snapshots.v1.Steps
+	40, // 27: landfall.snapshots.v1.GatewayView.choice:type_name -> landfall.snapshots.v1.Steps
 	7,  // 28: landfall.snapshots.v1.GatewayView.pushes:type_name -> landfall.snapshots.v1.GatewayPush
-	40, // 29: landfall.snapshots.v1.GatewayView.survey:type_name -> landfall.events.v1.Survey
-	41, // 30: landfall.snapshots.v1.GatewayView.outdated:type_name -> landfall.events.v1.Proof
-	41, // 31: landfall.snapshots.v1.GatewayView.withdrawn:type_name -> landfall.events.v1.Proof
-	28, // 32: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
-	10, // 33: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
-	12, // 34: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
-	13, // 35: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
-	14, // 36: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
-	15, // 37: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
-	42, // 38: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
-	10, // 39: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
-	10, // 40: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
-	43, // 41: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
-	10, // 42: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
-	44, // 43: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
-	9,  // 44: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	15, // 45: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
-	9,  // 46: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	20, // 47: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
-	21, // 48: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
-	21, // 49: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
-	18, // 50: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
-	45, // 51: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
-	46, // 52: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
-	9,  // 53: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	23, // 54: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
-	24, // 55: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
-	9,  // 56: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	47, // 57: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
-	48, // 58: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
-	59, // [59:59] is the sub-list for method output_type
-	59, // [59:59] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	41, // 29: landfall.snapshots.v1.GatewayView.survey:type_name -> landfall.events.v1.Survey
+	42, // 30: landfall.snapshots.v1.GatewayView.outdated:type_name -> landfall.events.v1.Proof
+	42, // 31: landfall.snapshots.v1.GatewayView.withdrawn:type_name -> landfall.events.v1.Proof
+	37, // 32: landfall.snapshots.v1.GatewayView.lost:type_name -> landfall.events.v1.StepLeased
+	29, // 33: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
+	10, // 34: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
+	13, // 35: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
+	14, // 36: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
+	15, // 37: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
+	16, // 38: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
+	12, // 39: landfall.snapshots.v1.GatewayChange.earlier:type_name -> landfall.snapshots.v1.GatewayEarlier
+	10, // 40: landfall.snapshots.v1.GatewayEarlier.at:type_name -> landfall.snapshots.v1.GatewayTime
+	43, // 41: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
+	10, // 42: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
+	10, // 43: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
+	44, // 44: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
+	10, // 45: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
+	45, // 46: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
+	9,  // 47: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	16, // 48: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
+	9,  // 49: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	21, // 50: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
+	22, // 51: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
+	22, // 52: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
+	19, // 53: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
+	46, // 54: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
+	47, // 55: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
+	9,  // 56: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	24, // 57: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
+	25, // 58: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
+	9,  // 59: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	48, // 60: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
+	49, // 61: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
+	62, // [62:62] is the sub-list for method output_type
+	62, // [62:62] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_gateway_proto_init() }
@@ -2746,7 +2844,7 @@ func file_snapshots_v1_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_snapshots_v1_gateway_proto_rawDesc), len(file_snapshots_v1_gateway_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

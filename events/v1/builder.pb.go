@@ -669,7 +669,10 @@ type StepLeased struct {
 	Group []*LeasedVersion `protobuf:"bytes,10,rep,name=group,proto3" json:"group,omitempty"`
 	// For whom the step, and each of group, is counted while the lease is in force (M33b). It does not hold for a version if as many
 	// leases in force name one of them as may. Empty: it is counted for nobody.
-	Quotas        []*StepQuota `protobuf:"bytes,11,rep,name=quotas,proto3" json:"quotas,omitempty"`
+	Quotas []*StepQuota `protobuf:"bytes,11,rep,name=quotas,proto3" json:"quotas,omitempty"`
+	// The cache that the worker has filled from the mainline before any command of the step runs; empty from when that is done, and
+	// where nothing has to be. The lease holds the same.
+	Filling       string `protobuf:"bytes,12,opt,name=filling,proto3" json:"filling,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -779,6 +782,13 @@ func (x *StepLeased) GetQuotas() []*StepQuota {
 		return x.Quotas
 	}
 	return nil
+}
+
+func (x *StepLeased) GetFilling() string {
+	if x != nil {
+		return x.Filling
+	}
+	return ""
 }
 
 // StepQuota is how many steps may run at the same time for somebody.
@@ -1358,7 +1368,7 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\x06amount\x18\x02 \x01(\x03R\x06amount\"@\n" +
 	"\fVersionNeeds\x12\x1a\n" +
 	"\bversions\x18\x01 \x03(\rR\bversions\x12\x14\n" +
-	"\x05given\x18\x02 \x01(\bR\x05given\"\xda\x02\n" +
+	"\x05given\x18\x02 \x01(\bR\x05given\"\xf4\x02\n" +
 	"\n" +
 	"StepLeased\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
@@ -1372,7 +1382,8 @@ const file_events_v1_builder_proto_rawDesc = "" +
 	"\texclusive\x18\t \x03(\tR\texclusive\x127\n" +
 	"\x05group\x18\n" +
 	" \x03(\v2!.landfall.events.v1.LeasedVersionR\x05group\x125\n" +
-	"\x06quotas\x18\v \x03(\v2\x1d.landfall.events.v1.StepQuotaR\x06quotas\"h\n" +
+	"\x06quotas\x18\v \x03(\v2\x1d.landfall.events.v1.StepQuotaR\x06quotas\x12\x18\n" +
+	"\afilling\x18\f \x01(\tR\afilling\"h\n" +
 	"\tStepQuota\x121\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1d.landfall.events.v1.QuotaKindR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +

@@ -319,7 +319,9 @@ type LandIntended struct {
 	// Targets that the base has and the change removes.
 	Deleted []string `protobuf:"bytes,9,rep,name=deleted,proto3" json:"deleted,omitempty"`
 	// Targets of proof that are quarantined, sorted. The landing commits name them.
-	Quarantined   []string `protobuf:"bytes,10,rep,name=quarantined,proto3" json:"quarantined,omitempty"`
+	Quarantined []string `protobuf:"bytes,10,rep,name=quarantined,proto3" json:"quarantined,omitempty"`
+	// Branches under review that are moved to what lands before the mainline is, and back if it does not land.
+	Heads         []*ReviewHead `protobuf:"bytes,11,rep,name=heads,proto3" json:"heads,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -424,6 +426,75 @@ func (x *LandIntended) GetQuarantined() []string {
 	return nil
 }
 
+func (x *LandIntended) GetHeads() []*ReviewHead {
+	if x != nil {
+		return x.Heads
+	}
+	return nil
+}
+
+// ReviewHead is a branch under review, and what it is moved to.
+type ReviewHead struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Review *Review                `protobuf:"bytes,1,opt,name=review,proto3" json:"review,omitempty"`
+	// The commit that was asked for, and the landing commit.
+	From          string `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	To            string `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReviewHead) Reset() {
+	*x = ReviewHead{}
+	mi := &file_events_v1_lander_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReviewHead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReviewHead) ProtoMessage() {}
+
+func (x *ReviewHead) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_lander_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReviewHead.ProtoReflect.Descriptor instead.
+func (*ReviewHead) Descriptor() ([]byte, []int) {
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ReviewHead) GetReview() *Review {
+	if x != nil {
+		return x.Review
+	}
+	return nil
+}
+
+func (x *ReviewHead) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *ReviewHead) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
 // LandVoid closes an intention without a landing. Its commits are never pushed again.
 type LandVoid struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -442,7 +513,7 @@ type LandVoid struct {
 
 func (x *LandVoid) Reset() {
 	*x = LandVoid{}
-	mi := &file_events_v1_lander_proto_msgTypes[2]
+	mi := &file_events_v1_lander_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -454,7 +525,7 @@ func (x *LandVoid) String() string {
 func (*LandVoid) ProtoMessage() {}
 
 func (x *LandVoid) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[2]
+	mi := &file_events_v1_lander_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -467,7 +538,7 @@ func (x *LandVoid) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LandVoid.ProtoReflect.Descriptor instead.
 func (*LandVoid) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{2}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *LandVoid) GetChange() *ChangeRef {
@@ -534,7 +605,7 @@ type LandingsPaused struct {
 
 func (x *LandingsPaused) Reset() {
 	*x = LandingsPaused{}
-	mi := &file_events_v1_lander_proto_msgTypes[3]
+	mi := &file_events_v1_lander_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -546,7 +617,7 @@ func (x *LandingsPaused) String() string {
 func (*LandingsPaused) ProtoMessage() {}
 
 func (x *LandingsPaused) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[3]
+	mi := &file_events_v1_lander_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -559,7 +630,7 @@ func (x *LandingsPaused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LandingsPaused.ProtoReflect.Descriptor instead.
 func (*LandingsPaused) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{3}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *LandingsPaused) GetMessage() string {
@@ -593,7 +664,7 @@ type LandingsResumed struct {
 
 func (x *LandingsResumed) Reset() {
 	*x = LandingsResumed{}
-	mi := &file_events_v1_lander_proto_msgTypes[4]
+	mi := &file_events_v1_lander_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -605,7 +676,7 @@ func (x *LandingsResumed) String() string {
 func (*LandingsResumed) ProtoMessage() {}
 
 func (x *LandingsResumed) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[4]
+	mi := &file_events_v1_lander_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -618,7 +689,7 @@ func (x *LandingsResumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LandingsResumed.ProtoReflect.Descriptor instead.
 func (*LandingsResumed) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{4}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *LandingsResumed) GetStampUs() int64 {
@@ -648,7 +719,7 @@ type ChangeLanded struct {
 
 func (x *ChangeLanded) Reset() {
 	*x = ChangeLanded{}
-	mi := &file_events_v1_lander_proto_msgTypes[5]
+	mi := &file_events_v1_lander_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -660,7 +731,7 @@ func (x *ChangeLanded) String() string {
 func (*ChangeLanded) ProtoMessage() {}
 
 func (x *ChangeLanded) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[5]
+	mi := &file_events_v1_lander_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -673,7 +744,7 @@ func (x *ChangeLanded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeLanded.ProtoReflect.Descriptor instead.
 func (*ChangeLanded) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{5}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ChangeLanded) GetChange() *ChangeRef {
@@ -760,7 +831,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_events_v1_lander_proto_msgTypes[6]
+	mi := &file_events_v1_lander_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -772,7 +843,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[6]
+	mi := &file_events_v1_lander_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -785,7 +856,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{6}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Reason) GetClass() ReasonClass {
@@ -829,7 +900,7 @@ type ChangeRejected struct {
 
 func (x *ChangeRejected) Reset() {
 	*x = ChangeRejected{}
-	mi := &file_events_v1_lander_proto_msgTypes[7]
+	mi := &file_events_v1_lander_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +912,7 @@ func (x *ChangeRejected) String() string {
 func (*ChangeRejected) ProtoMessage() {}
 
 func (x *ChangeRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[7]
+	mi := &file_events_v1_lander_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +925,7 @@ func (x *ChangeRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeRejected.ProtoReflect.Descriptor instead.
 func (*ChangeRejected) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{7}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ChangeRejected) GetChange() *ChangeRef {
@@ -905,7 +976,7 @@ type ChangeEjected struct {
 
 func (x *ChangeEjected) Reset() {
 	*x = ChangeEjected{}
-	mi := &file_events_v1_lander_proto_msgTypes[8]
+	mi := &file_events_v1_lander_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -917,7 +988,7 @@ func (x *ChangeEjected) String() string {
 func (*ChangeEjected) ProtoMessage() {}
 
 func (x *ChangeEjected) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[8]
+	mi := &file_events_v1_lander_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -930,7 +1001,7 @@ func (x *ChangeEjected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeEjected.ProtoReflect.Descriptor instead.
 func (*ChangeEjected) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{8}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ChangeEjected) GetChange() *ChangeRef {
@@ -997,7 +1068,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_events_v1_lander_proto_msgTypes[9]
+	mi := &file_events_v1_lander_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +1080,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[9]
+	mi := &file_events_v1_lander_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +1093,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{9}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Refused) GetChange() *ChangeRef {
@@ -1130,7 +1201,7 @@ type MainlineMoved struct {
 
 func (x *MainlineMoved) Reset() {
 	*x = MainlineMoved{}
-	mi := &file_events_v1_lander_proto_msgTypes[10]
+	mi := &file_events_v1_lander_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1213,7 @@ func (x *MainlineMoved) String() string {
 func (*MainlineMoved) ProtoMessage() {}
 
 func (x *MainlineMoved) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[10]
+	mi := &file_events_v1_lander_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1226,7 @@ func (x *MainlineMoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MainlineMoved.ProtoReflect.Descriptor instead.
 func (*MainlineMoved) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{10}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *MainlineMoved) GetFrom() string {
@@ -1230,7 +1301,7 @@ type MainlineUnreachable struct {
 
 func (x *MainlineUnreachable) Reset() {
 	*x = MainlineUnreachable{}
-	mi := &file_events_v1_lander_proto_msgTypes[11]
+	mi := &file_events_v1_lander_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1242,7 +1313,7 @@ func (x *MainlineUnreachable) String() string {
 func (*MainlineUnreachable) ProtoMessage() {}
 
 func (x *MainlineUnreachable) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[11]
+	mi := &file_events_v1_lander_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1326,7 @@ func (x *MainlineUnreachable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MainlineUnreachable.ProtoReflect.Descriptor instead.
 func (*MainlineUnreachable) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{11}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *MainlineUnreachable) GetTrouble() MainlineTrouble {
@@ -1296,7 +1367,7 @@ type MainlineReachable struct {
 
 func (x *MainlineReachable) Reset() {
 	*x = MainlineReachable{}
-	mi := &file_events_v1_lander_proto_msgTypes[12]
+	mi := &file_events_v1_lander_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1379,7 @@ func (x *MainlineReachable) String() string {
 func (*MainlineReachable) ProtoMessage() {}
 
 func (x *MainlineReachable) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_lander_proto_msgTypes[12]
+	mi := &file_events_v1_lander_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1392,7 @@ func (x *MainlineReachable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MainlineReachable.ProtoReflect.Descriptor instead.
 func (*MainlineReachable) Descriptor() ([]byte, []int) {
-	return file_events_v1_lander_proto_rawDescGZIP(), []int{12}
+	return file_events_v1_lander_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *MainlineReachable) GetStampUs() int64 {
@@ -1335,7 +1406,7 @@ var File_events_v1_lander_proto protoreflect.FileDescriptor
 
 const file_events_v1_lander_proto_rawDesc = "" +
 	"\n" +
-	"\x16events/v1/lander.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"\xdc\x01\n" +
+	"\x16events/v1/lander.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\x1a\x18events/v1/requests.proto\"\xdc\x01\n" +
 	"\x05Proof\x12;\n" +
 	"\aversion\x18\x01 \x01(\v2!.landfall.events.v1.TargetVersionR\aversion\x12\x14\n" +
 	"\x05build\x18\x02 \x01(\tR\x05build\x12\x18\n" +
@@ -1343,7 +1414,7 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\vquarantined\x18\x04 \x01(\bR\vquarantined\x12\x12\n" +
 	"\x04step\x18\x05 \x01(\tR\x04step\x12\x14\n" +
 	"\x05tests\x18\x06 \x01(\rR\x05tests\x12\x1a\n" +
-	"\buntested\x18\a \x01(\bR\buntested\"\xe6\x02\n" +
+	"\buntested\x18\a \x01(\bR\buntested\"\x9c\x03\n" +
 	"\fLandIntended\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x12\n" +
@@ -1355,7 +1426,13 @@ const file_events_v1_lander_proto_rawDesc = "" +
 	"\bstamp_us\x18\b \x01(\x03R\astampUs\x12\x18\n" +
 	"\adeleted\x18\t \x03(\tR\adeleted\x12 \n" +
 	"\vquarantined\x18\n" +
-	" \x03(\tR\vquarantined\"\x80\x02\n" +
+	" \x03(\tR\vquarantined\x124\n" +
+	"\x05heads\x18\v \x03(\v2\x1e.landfall.events.v1.ReviewHeadR\x05heads\"d\n" +
+	"\n" +
+	"ReviewHead\x122\n" +
+	"\x06review\x18\x01 \x01(\v2\x1a.landfall.events.v1.ReviewR\x06review\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\tR\x02to\"\x80\x02\n" +
 	"\bLandVoid\x125\n" +
 	"\x06change\x18\x01 \x01(\v2\x1d.landfall.events.v1.ChangeRefR\x06change\x12\x1a\n" +
 	"\bdecision\x18\x02 \x01(\tR\bdecision\x12\x16\n" +
@@ -1462,56 +1539,60 @@ func file_events_v1_lander_proto_rawDescGZIP() []byte {
 }
 
 var file_events_v1_lander_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_events_v1_lander_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_events_v1_lander_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_events_v1_lander_proto_goTypes = []any{
 	(RefusalConcern)(0),         // 0: landfall.events.v1.RefusalConcern
 	(ReasonClass)(0),            // 1: landfall.events.v1.ReasonClass
 	(MainlineTrouble)(0),        // 2: landfall.events.v1.MainlineTrouble
 	(*Proof)(nil),               // 3: landfall.events.v1.Proof
 	(*LandIntended)(nil),        // 4: landfall.events.v1.LandIntended
-	(*LandVoid)(nil),            // 5: landfall.events.v1.LandVoid
-	(*LandingsPaused)(nil),      // 6: landfall.events.v1.LandingsPaused
-	(*LandingsResumed)(nil),     // 7: landfall.events.v1.LandingsResumed
-	(*ChangeLanded)(nil),        // 8: landfall.events.v1.ChangeLanded
-	(*Reason)(nil),              // 9: landfall.events.v1.Reason
-	(*ChangeRejected)(nil),      // 10: landfall.events.v1.ChangeRejected
-	(*ChangeEjected)(nil),       // 11: landfall.events.v1.ChangeEjected
-	(*Refused)(nil),             // 12: landfall.events.v1.Refused
-	(*MainlineMoved)(nil),       // 13: landfall.events.v1.MainlineMoved
-	(*MainlineUnreachable)(nil), // 14: landfall.events.v1.MainlineUnreachable
-	(*MainlineReachable)(nil),   // 15: landfall.events.v1.MainlineReachable
-	(*TargetVersion)(nil),       // 16: landfall.events.v1.TargetVersion
-	(*ChangeRef)(nil),           // 17: landfall.events.v1.ChangeRef
+	(*ReviewHead)(nil),          // 5: landfall.events.v1.ReviewHead
+	(*LandVoid)(nil),            // 6: landfall.events.v1.LandVoid
+	(*LandingsPaused)(nil),      // 7: landfall.events.v1.LandingsPaused
+	(*LandingsResumed)(nil),     // 8: landfall.events.v1.LandingsResumed
+	(*ChangeLanded)(nil),        // 9: landfall.events.v1.ChangeLanded
+	(*Reason)(nil),              // 10: landfall.events.v1.Reason
+	(*ChangeRejected)(nil),      // 11: landfall.events.v1.ChangeRejected
+	(*ChangeEjected)(nil),       // 12: landfall.events.v1.ChangeEjected
+	(*Refused)(nil),             // 13: landfall.events.v1.Refused
+	(*MainlineMoved)(nil),       // 14: landfall.events.v1.MainlineMoved
+	(*MainlineUnreachable)(nil), // 15: landfall.events.v1.MainlineUnreachable
+	(*MainlineReachable)(nil),   // 16: landfall.events.v1.MainlineReachable
+	(*TargetVersion)(nil),       // 17: landfall.events.v1.TargetVersion
+	(*ChangeRef)(nil),           // 18: landfall.events.v1.ChangeRef
+	(*Review)(nil),              // 19: landfall.events.v1.Review
 }
 var file_events_v1_lander_proto_depIdxs = []int32{
-	16, // 0: landfall.events.v1.Proof.version:type_name -> landfall.events.v1.TargetVersion
-	17, // 1: landfall.events.v1.LandIntended.change:type_name -> landfall.events.v1.ChangeRef
+	17, // 0: landfall.events.v1.Proof.version:type_name -> landfall.events.v1.TargetVersion
+	18, // 1: landfall.events.v1.LandIntended.change:type_name -> landfall.events.v1.ChangeRef
 	3,  // 2: landfall.events.v1.LandIntended.proof:type_name -> landfall.events.v1.Proof
-	17, // 3: landfall.events.v1.LandIntended.bypasses:type_name -> landfall.events.v1.ChangeRef
-	17, // 4: landfall.events.v1.LandVoid.change:type_name -> landfall.events.v1.ChangeRef
-	0,  // 5: landfall.events.v1.LandVoid.concern:type_name -> landfall.events.v1.RefusalConcern
-	17, // 6: landfall.events.v1.ChangeLanded.change:type_name -> landfall.events.v1.ChangeRef
-	3,  // 7: landfall.events.v1.ChangeLanded.proof:type_name -> landfall.events.v1.Proof
-	17, // 8: landfall.events.v1.ChangeLanded.bypasses:type_name -> landfall.events.v1.ChangeRef
-	1,  // 9: landfall.events.v1.Reason.class:type_name -> landfall.events.v1.ReasonClass
-	3,  // 10: landfall.events.v1.Reason.failed:type_name -> landfall.events.v1.Proof
-	17, // 11: landfall.events.v1.ChangeRejected.change:type_name -> landfall.events.v1.ChangeRef
-	9,  // 12: landfall.events.v1.ChangeRejected.reason:type_name -> landfall.events.v1.Reason
-	17, // 13: landfall.events.v1.ChangeEjected.change:type_name -> landfall.events.v1.ChangeRef
-	9,  // 14: landfall.events.v1.ChangeEjected.reason:type_name -> landfall.events.v1.Reason
-	17, // 15: landfall.events.v1.Refused.change:type_name -> landfall.events.v1.ChangeRef
-	16, // 16: landfall.events.v1.Refused.versions:type_name -> landfall.events.v1.TargetVersion
-	16, // 17: landfall.events.v1.Refused.missing:type_name -> landfall.events.v1.TargetVersion
-	1,  // 18: landfall.events.v1.Refused.class:type_name -> landfall.events.v1.ReasonClass
-	16, // 19: landfall.events.v1.Refused.base_unproven:type_name -> landfall.events.v1.TargetVersion
-	3,  // 20: landfall.events.v1.Refused.base_outdated:type_name -> landfall.events.v1.Proof
-	17, // 21: landfall.events.v1.MainlineMoved.dropped:type_name -> landfall.events.v1.ChangeRef
-	2,  // 22: landfall.events.v1.MainlineUnreachable.trouble:type_name -> landfall.events.v1.MainlineTrouble
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	18, // 3: landfall.events.v1.LandIntended.bypasses:type_name -> landfall.events.v1.ChangeRef
+	5,  // 4: landfall.events.v1.LandIntended.heads:type_name -> landfall.events.v1.ReviewHead
+	19, // 5: landfall.events.v1.ReviewHead.review:type_name -> landfall.events.v1.Review
+	18, // 6: landfall.events.v1.LandVoid.change:type_name -> landfall.events.v1.ChangeRef
+	0,  // 7: landfall.events.v1.LandVoid.concern:type_name -> landfall.events.v1.RefusalConcern
+	18, // 8: landfall.events.v1.ChangeLanded.change:type_name -> landfall.events.v1.ChangeRef
+	3,  // 9: landfall.events.v1.ChangeLanded.proof:type_name -> landfall.events.v1.Proof
+	18, // 10: landfall.events.v1.ChangeLanded.bypasses:type_name -> landfall.events.v1.ChangeRef
+	1,  // 11: landfall.events.v1.Reason.class:type_name -> landfall.events.v1.ReasonClass
+	3,  // 12: landfall.events.v1.Reason.failed:type_name -> landfall.events.v1.Proof
+	18, // 13: landfall.events.v1.ChangeRejected.change:type_name -> landfall.events.v1.ChangeRef
+	10, // 14: landfall.events.v1.ChangeRejected.reason:type_name -> landfall.events.v1.Reason
+	18, // 15: landfall.events.v1.ChangeEjected.change:type_name -> landfall.events.v1.ChangeRef
+	10, // 16: landfall.events.v1.ChangeEjected.reason:type_name -> landfall.events.v1.Reason
+	18, // 17: landfall.events.v1.Refused.change:type_name -> landfall.events.v1.ChangeRef
+	17, // 18: landfall.events.v1.Refused.versions:type_name -> landfall.events.v1.TargetVersion
+	17, // 19: landfall.events.v1.Refused.missing:type_name -> landfall.events.v1.TargetVersion
+	1,  // 20: landfall.events.v1.Refused.class:type_name -> landfall.events.v1.ReasonClass
+	17, // 21: landfall.events.v1.Refused.base_unproven:type_name -> landfall.events.v1.TargetVersion
+	3,  // 22: landfall.events.v1.Refused.base_outdated:type_name -> landfall.events.v1.Proof
+	18, // 23: landfall.events.v1.MainlineMoved.dropped:type_name -> landfall.events.v1.ChangeRef
+	2,  // 24: landfall.events.v1.MainlineUnreachable.trouble:type_name -> landfall.events.v1.MainlineTrouble
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_lander_proto_init() }
@@ -1520,13 +1601,14 @@ func file_events_v1_lander_proto_init() {
 		return
 	}
 	file_events_v1_log_proto_init()
+	file_events_v1_requests_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_lander_proto_rawDesc), len(file_events_v1_lander_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

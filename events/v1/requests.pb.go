@@ -88,9 +88,11 @@ func (HostClass) EnumDescriptor() ([]byte, []int) {
 // Entry is one element of a stack, in order: a ref, or an exact commit, or both. With both, a request is refused unless the
 // ref is at that commit; in an admission, the commit is what lands and the ref is only shown.
 type Entry struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ref           string                 `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	Commit        string                 `protobuf:"bytes,2,opt,name=commit,proto3" json:"commit,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Ref    string                 `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
+	Commit string                 `protobuf:"bytes,2,opt,name=commit,proto3" json:"commit,omitempty"`
+	// Where the entry is under review. It counts only with the signature of signed_by.
+	Review        *Review `protobuf:"bytes,3,opt,name=review,proto3" json:"review,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -139,6 +141,69 @@ func (x *Entry) GetCommit() string {
 	return ""
 }
 
+func (x *Entry) GetReview() *Review {
+	if x != nil {
+		return x.Review
+	}
+	return nil
+}
+
+// Review names the branch of a review in the queue's repository. When its change lands by another commit than the one that was asked for,
+// the branch is moved there first, if it is still at that one, so that the host takes the review for merged.
+type Review struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// refs/heads/…
+	Branch string `protobuf:"bytes,1,opt,name=branch,proto3" json:"branch,omitempty"`
+	// The ref by which the host shows the review's head, e.g. refs/pull/7/head.
+	Shown         string `protobuf:"bytes,2,opt,name=shown,proto3" json:"shown,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Review) Reset() {
+	*x = Review{}
+	mi := &file_events_v1_requests_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Review) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Review) ProtoMessage() {}
+
+func (x *Review) ProtoReflect() protoreflect.Message {
+	mi := &file_events_v1_requests_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Review.ProtoReflect.Descriptor instead.
+func (*Review) Descriptor() ([]byte, []int) {
+	return file_events_v1_requests_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Review) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
+func (x *Review) GetShown() string {
+	if x != nil {
+		return x.Shown
+	}
+	return ""
+}
+
 // LandRequest asks to land a change. It is idempotent by (change, revision): asking again changes nothing.
 type LandRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -173,7 +238,7 @@ type LandRequest struct {
 
 func (x *LandRequest) Reset() {
 	*x = LandRequest{}
-	mi := &file_events_v1_requests_proto_msgTypes[1]
+	mi := &file_events_v1_requests_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -185,7 +250,7 @@ func (x *LandRequest) String() string {
 func (*LandRequest) ProtoMessage() {}
 
 func (x *LandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_events_v1_requests_proto_msgTypes[1]
+	mi := &file_events_v1_requests_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -198,7 +263,7 @@ func (x *LandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LandRequest.ProtoReflect.Descriptor instead.
 func (*LandRequest) Descriptor() ([]byte, []int) {
-	return file_events_v1_requests_proto_rawDescGZIP(), []int{1}
+	return file_events_v1_requests_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *LandRequest) GetQueue() string {
@@ -324,10 +389,14 @@ var File_events_v1_requests_proto protoreflect.FileDescriptor
 
 const file_events_v1_requests_proto_rawDesc = "" +
 	"\n" +
-	"\x18events/v1/requests.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"1\n" +
+	"\x18events/v1/requests.proto\x12\x12landfall.events.v1\x1a\x13events/v1/log.proto\"e\n" +
 	"\x05Entry\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x16\n" +
-	"\x06commit\x18\x02 \x01(\tR\x06commit\"\xf6\x04\n" +
+	"\x06commit\x18\x02 \x01(\tR\x06commit\x122\n" +
+	"\x06review\x18\x03 \x01(\v2\x1a.landfall.events.v1.ReviewR\x06review\"6\n" +
+	"\x06Review\x12\x16\n" +
+	"\x06branch\x18\x01 \x01(\tR\x06branch\x12\x14\n" +
+	"\x05shown\x18\x02 \x01(\tR\x05shown\"\xf6\x04\n" +
 	"\vLandRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x16\n" +
 	"\x06change\x18\x02 \x01(\tR\x06change\x12\x1a\n" +
@@ -373,24 +442,26 @@ func file_events_v1_requests_proto_rawDescGZIP() []byte {
 }
 
 var file_events_v1_requests_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_events_v1_requests_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_events_v1_requests_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_events_v1_requests_proto_goTypes = []any{
 	(HostClass)(0),      // 0: landfall.events.v1.HostClass
 	(*Entry)(nil),       // 1: landfall.events.v1.Entry
-	(*LandRequest)(nil), // 2: landfall.events.v1.LandRequest
-	nil,                 // 3: landfall.events.v1.LandRequest.LabelsEntry
-	(*Actor)(nil),       // 4: landfall.events.v1.Actor
+	(*Review)(nil),      // 2: landfall.events.v1.Review
+	(*LandRequest)(nil), // 3: landfall.events.v1.LandRequest
+	nil,                 // 4: landfall.events.v1.LandRequest.LabelsEntry
+	(*Actor)(nil),       // 5: landfall.events.v1.Actor
 }
 var file_events_v1_requests_proto_depIdxs = []int32{
-	1, // 0: landfall.events.v1.LandRequest.entries:type_name -> landfall.events.v1.Entry
-	0, // 1: landfall.events.v1.LandRequest.host:type_name -> landfall.events.v1.HostClass
-	3, // 2: landfall.events.v1.LandRequest.labels:type_name -> landfall.events.v1.LandRequest.LabelsEntry
-	4, // 3: landfall.events.v1.LandRequest.actor:type_name -> landfall.events.v1.Actor
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	2, // 0: landfall.events.v1.Entry.review:type_name -> landfall.events.v1.Review
+	1, // 1: landfall.events.v1.LandRequest.entries:type_name -> landfall.events.v1.Entry
+	0, // 2: landfall.events.v1.LandRequest.host:type_name -> landfall.events.v1.HostClass
+	4, // 3: landfall.events.v1.LandRequest.labels:type_name -> landfall.events.v1.LandRequest.LabelsEntry
+	5, // 4: landfall.events.v1.LandRequest.actor:type_name -> landfall.events.v1.Actor
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_events_v1_requests_proto_init() }
@@ -405,7 +476,7 @@ func file_events_v1_requests_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_events_v1_requests_proto_rawDesc), len(file_events_v1_requests_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -182,7 +182,7 @@ func commonPartitions(ctx context.Context, admin *kadm.Client) (int32, error) {
 		if err := refuseLost(ctx, admin, found); err != nil {
 			return 0, err
 		}
-		return 0, fmt.Errorf("topics %s do not exist: create them, giving the number of partitions", strings.Join(missing, ", "))
+		return 0, fmt.Errorf("topics %s do not exist: the gateway, or landfall up, makes them when it starts", strings.Join(missing, ", "))
 	}
 	n := found[events.TopicChanges]
 	for _, topic := range slices.Sorted(maps.Keys(found)) {
