@@ -38,11 +38,16 @@ func compilers(lines []string, tree Tree) (found []finding) {
 			return ""
 		}
 		if m := match(goSays, line); m != nil {
-			text := m[3]
+			if strings.HasPrefix(m[3], "note: ") { // a C compiler's, of C in a Go file
+				continue
+			}
+			text := strings.TrimPrefix(m[3], "error: ")
 			for n := 1; n < 4 && i+n < len(lines) && strings.HasPrefix(lines[i+n], "\t"); n++ {
 				text += " " + next(n)
 			}
-			put(i, m[1], m[2], text)
+			if put(i, m[1], m[2], text); strings.HasPrefix(text, "warning: ") { // a C compiler's, which go prints though it builds
+				found[len(found)-1].class = complaint
+			}
 		} else if m := match(says, line); m != nil {
 			text := m[4]
 			if text == "" {
@@ -55,7 +60,7 @@ func compilers(lines []string, tree Tree) (found []finding) {
 			put(i, m[1], m[2], m[3])
 		} else if m := match(tscSays, line); m != nil {
 			put(i, m[1], m[2]+m[3], m[4])
-		} else if goHead.MatchString(line) && next(1) != "" && !goSays.MatchString(next(1)) && !strings.HasPrefix(next(1), "#") && strings.Contains(next(1), ": ") {
+		} else if goHead.MatchString(line) && next(1) != "" && !strings.HasPrefix(next(1), "#") && strings.Contains(next(1), ": ") && !namesMore(lines[i+1:]) {
 			found = append(found, finding{doesNotCompile, i, next(1)}) // the linker names no line
 		} else if linker.MatchString(line) && !strings.HasPrefix(line, " ") {
 			found = append(found, finding{doesNotCompile, i, line})
@@ -64,9 +69,21 @@ func compilers(lines []string, tree Tree) (found []finding) {
 	return found
 }
 
+// namesMore reports whether what go prints of a package, behind its head, names a line, or what the linker does not find.
+func namesMore(lines []string) bool {
+	for _, line := range lines[:blockEnd(lines, 0, func(line string) bool { return line == "" || strings.HasPrefix(line, "# ") })] {
+		if goSays.MatchString(line) || says.MatchString(line) || linker.MatchString(line) && !strings.HasPrefix(line, " ") {
+			return true
+		}
+	}
+	return false
+}
+
 var (
 	rustSays  = regexp.MustCompile(`^error(?:\[\w+\])?: (.+)$`)
 	rustArrow = regexp.MustCompile(`^\s*--> ([^:]+):(\d+):\d+$`)
+	// rustDoc begins what a documentation test printed, whose panics name a line of the program that was made of it.
+	rustDoc   = regexp.MustCompile(`^---- (\S+) - (?:(\S.*) )?\(line (\d+)\) stdout ----$`)
 	rustPanic = regexp.MustCompile(`^\s*thread '([^']+)'(?: \(\d+\))? panicked at (?:'(.*)', )?([^:]+):(\d+):\d+:?$`)
 )
 
@@ -80,7 +97,7 @@ func rustc(lines []string, tree Tree) (found []finding) {
 		if m == nil {
 			continue
 		}
-		f := finding{class: report, at: i, text: line}
+		f := finding{class: report, at: i, text: line + hint(lines[i+1:])}
 		for _, below := range lines[i+1 : min(len(lines), i+4)] {
 			if at := match(rustArrow, below); at != nil {
 				f.class, f.text = tree.classOf(at[1]), joined(tree.first([]place{{at[1], at[2]}}), line)
@@ -92,11 +109,29 @@ func rustc(lines []string, tree Tree) (found []finding) {
 	return found
 }
 
+// hint returns what uv says next to an error, such as the command that brings a lock file up to date, with a space before it; "" if
+// it says nothing.
+func hint(next []string) string {
+	for _, line := range next[:min(len(next), 2)] {
+		if strings.HasPrefix(line, "hint: ") {
+			return " " + line
+		}
+		if line != "" {
+			break
+		}
+	}
+	return ""
+}
+
 // rustPanics finds what a Rust program or test panicked with.
 func rustPanics(lines []string, tree Tree) (found []finding) {
+	var doc []string
 	for i, line := range lines {
 		if len(found) >= enough {
 			break
+		}
+		if strings.HasPrefix(line, "---- ") || line == "failures:" {
+			doc = match(rustDoc, line)
 		}
 		m := match(rustPanic, line)
 		if m == nil {
@@ -121,7 +156,13 @@ func rustPanics(lines []string, tree Tree) (found []finding) {
 		if test == "main" {
 			test = ""
 		}
-		found = append(found, finding{failedTest, i, joined(tree.first([]place{{m[3], m[4]}}), test, text)})
+		at := place{m[3], m[4]}
+		if doc != nil {
+			if test = doc[2]; at.file == doc[1] {
+				at.line = doc[3]
+			}
+		}
+		found = append(found, finding{failedTest, i, joined(tree.first([]place{at}), test, text)})
 	}
 	return found
 }
@@ -129,7 +170,9 @@ func rustPanics(lines []string, tree Tree) (found []finding) {
 var (
 	bazelAt   = regexp.MustCompile(`^ERROR: (\S+?):(\d+):\d+: (.*)$`)
 	bazelTest = regexp.MustCompile(`^(?:FAIL|TIMEOUT): (//\S+|@\S+)`)
-	bazelLog  = regexp.MustCompile(`^=+ Test output for (\S+):$`)
+	// bazelGoesOn matches what Bazel says behind the output of an action that failed.
+	bazelGoesOn = regexp.MustCompile(`^(?:Target |ERROR:|WARNING:|INFO:|FAILED:|Analyzing:|Loading:|\[[\d,]+ / [\d,]+\])`)
+	bazelLog    = regexp.MustCompile(`^=+ Test output for (\S+):$`)
 )
 
 // bazel finds what Bazel complains of. What an action prints says more than Bazel does, and is found by others.
@@ -145,6 +188,16 @@ func bazel(lines []string, tree Tree) (found []finding) {
 				f.class = report
 				if code := strings.Index(text, ")"); code >= 0 {
 					text = text[:code+1]
+				}
+				// What the action printed follows its command, which is indented.
+				output := slices.Clone(lines[i+1 : blockEnd(lines, i+1, bazelGoesOn.MatchString)])
+				for n, line := range output {
+					if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "Use --") {
+						output[n] = ""
+					}
+				}
+				if said := append(mentions(output), lastLines(output)...); len(said) > 0 {
+					text = joined(text, said[0].text)
 				}
 			}
 			f.text = joined(tree.first([]place{{m[1], m[2]}}), text)
@@ -222,10 +275,24 @@ func withoutWarnings(lines []string) []string {
 func mentions(lines []string) (found []finding) {
 	for i := len(lines) - 1; i >= 0 && len(found) < Most; i-- {
 		if complains.MatchString(lines[i]) && !harmless.MatchString(lines[i]) && !isClean(lines[i]) {
-			found = append([]finding{{mention, i, lines[i]}}, found...)
+			found = append([]finding{{mention, i, announced(lines, i)}}, found...)
 		}
 	}
 	return found
+}
+
+// announced returns a line and, as long as it ends with a colon, what follows: the next lines that are not empty.
+func announced(lines []string, i int) string {
+	text := strings.TrimSpace(lines[i])
+	for _, next := range lines[i+1 : min(len(lines), i+8)] {
+		if !strings.HasSuffix(text, ":") {
+			break
+		}
+		if next = strings.TrimSpace(next); next != "" {
+			text += " " + next
+		}
+	}
+	return text
 }
 
 var (

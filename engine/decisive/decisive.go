@@ -119,7 +119,7 @@ func recognised(lines []string, tree Tree) (found []finding) {
 		found = append(found, recognise(lines, tree)...)
 	}
 	outside := withoutPrints(lines)
-	for _, recognise := range []func([]string, Tree) []finding{compilers, eslint, rustc} {
+	for _, recognise := range []func([]string, Tree) []finding{compilers, eslint, rustc, pythonBuilds} {
 		found = append(found, recognise(outside, tree)...)
 	}
 	for _, recognise := range []func([]string, Tree) []finding{tracebacks, nodeThrows} {

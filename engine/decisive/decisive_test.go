@@ -200,6 +200,7 @@ func TestWhatTestsPrintDoesNotHideAFailure(t *testing.T) {
 		{"a compiler in another workspace of npm's", "> a@1.0.0 build\n> tsc\n\nsrc/x.ts(4,3): error TS2322: not assignable\n> b@1.0.0 test\n> jest\n\n" + jest, "src/x.ts:4: TS2322: not assignable"},
 		{"a compiler after jest passed, with what tests printed", "src/x.ts(4,3): error TS2322: not assignable\nPASS x.test.js\n  ● Console\n\n    console.error\n      no\n\nTest Suites: 1 passed, 1 total\n", "src/x.ts:4: TS2322: not assignable"},
 		{"pytest's captured log", pyStarts + pyFails + "E   assert 1 == 2\n\ntest_a.py:3: AssertionError\n------------------------------ Captured log call -------------------------------\na.py:1:1: F401 unused import\n", "test_a.py:3: test_a: assert 1 == 2"},
+		{"a fixture that is not there", pyStarts + "==================================== ERRORS ====================================\n___________________________ ERROR at setup of test_a ___________________________\nfile /tree/test_a.py, line 9\n  def test_a(cart):\nfile /tree/a.py, line 4\n  @pytest.fixture\n  def cart(missing):\nE       fixture 'missing' not found\n>       available fixtures: cache, cart\n>       use 'pytest --fixtures [testpath]' for help on them.\n\n/tree/a.py:4\n=========================== short test summary info ============================\nERROR test_a.py::test_a\n", "a.py:4: ERROR at setup of test_a: fixture 'missing' not found"},
 		{"a plugin of pytest's that checks files", pyStarts + strings.Replace(pyFails, "test_a", "FLAKE8", 1) + "a.py:1:1: F401 unused import\n", "a.py:1: F401 unused import"},
 		{"what ended pytest", pyStarts + "Traceback (most recent call last):\n  File \"/tree/a.py\", line 3, in stop\n    stop()\nRuntimeError: no database\n", "a.py:3: RuntimeError: no database"},
 		{"the exception that followed from another", pyFails + "a.py:6: in load\n    x\nE   KeyError: 'a'\n\nThe above exception was the direct cause of the following exception:\ntest_a.py:3: in test_a\n    load()\na.py:8: in load\n    raise\nE   ValueError: no a\n", "a.py:8: test_a: ValueError: no a"},
@@ -268,7 +269,7 @@ func TestHowACommandEndedComesBeforeAnyLine(t *testing.T) {
 
 // TestPathsAreShownFromTheRootOfTheTree: what a command prints is relative to its own folder, or to that of a workspace's member.
 func TestPathsAreShownFromTheRootOfTheTree(t *testing.T) {
-	files := []string{"web/packages/core/src/index.ts", "web/packages/a/src/main.ts", "web/packages/b/src/main.ts", "web/check.sh", "check.sh", "web/uv.lock", "web/test", "web/Makefile", "src/index.ts.bak"}
+	files := []string{"web/packages/core/main.c", "web/packages/core/main.go", "web/packages/core/src/index.ts", "web/packages/a/src/main.ts", "web/packages/b/src/main.ts", "web/check.sh", "check.sh", "web/uv.lock", "web/test", "web/Makefile", "src/index.ts.bak"}
 	tree := decisive.Tree{Root: "/tree", Dir: "web", Has: func(name string) bool { return slices.Contains(files, name) },
 		Ending: func(name string) (of []string) {
 			for _, f := range files {
@@ -281,18 +282,69 @@ func TestPathsAreShownFromTheRootOfTheTree(t *testing.T) {
 	for _, c := range []struct{ name, output, want string }{
 		{"a member's file that one file of the tree fits", "> @shop/core@1.0.0 build\n> tsc\n\nsrc/index.ts(1,8): error TS2307: Cannot find module 'x'.\n", "web/packages/core/src/index.ts:1: TS2307: Cannot find module 'x'."},
 		{"a member's file that two fit", "> tsc\n\nsrc/main.ts(1,8): error TS2307: Cannot find module 'x'.\n", "src/main.ts:1: TS2307: Cannot find module 'x'."},
+		{"a type that does not fit, found by ts-jest", "Entering directory 'packages/a'\n\n> a@1.0.0 test\n> jest\n\nFAIL test/main.test.ts\n  ● Test suite failed to run\n\n    src/main.ts:2:3 - error TS2322: Type 'string' is not assignable to type 'number'.\n\n    2   return \"\";\n        ~~~~~~\n\nTest Suites: 1 failed, 1 total\n", "web/packages/a/src/main.ts:2: TS2322: Type 'string' is not assignable to type 'number'."},
+		{"C of a Go package", "# example.com/m/packages/core\nmain.c: In function ‘f’:\nmain.c:4:28: error: ‘c’ undeclared\n    4 | int f(int b) { return c; }\n", "web/packages/core/main.c:4: ‘c’ undeclared"},
+		{"C in a Go file", "# example.com/m/packages/core\npackages/core/main.go: In function 'add':\npackages/core/main.go:5:43: error: 'c' undeclared\n    5 | int add() { return c; }\npackages/core/main.go:5:43: note: each undeclared identifier is reported only once\n", "web/packages/core/main.go:5: 'c' undeclared"},
+		{"a warning of C in a Go file, and a test", "# example.com/m/packages/core\npackages/core/main.go: In function 'add':\npackages/core/main.go:5:43: warning: unused variable 'c' [-Wunused-variable]\n--- FAIL: TestAdd (0.00s)\n    main_test.go:8: got 3\nFAIL\nFAIL\texample.com/m/packages/core\t0.002s\nFAIL\n", "main_test.go:8: TestAdd: got 3"},
+		{"a name that the linker of cgo does not find", "# example.com/m/packages/core.test\n/usr/local/go/pkg/tool/linux_amd64/link: running gcc failed: exit status 1\n/usr/bin/gcc -m64 -o $WORK/b001/core.test /tmp/go-link-1/go.o\n/usr/bin/ld: /tmp/go-link-1/000001.o: in function `_cgo_2_Cfunc_twice':\n/tmp/go-build/cgo-gcc-prolog:76: undefined reference to `twice'\ncollect2: error: ld returned 1 exit status\n\nFAIL\texample.com/m/packages/core [build failed]\nFAIL\n", "/tmp/go-build/cgo-gcc-prolog:76: undefined reference to `twice'"},
+		{"a name that Go's linker does not find", "# example.com/m/packages/core\nexample.com/m/packages/core.f: relocation target example.com/m/x.g not defined\n", "example.com/m/packages/core.f: relocation target example.com/m/x.g not defined"},
+		{"a documentation test", "running 1 test\ntest src/lib.rs - text (line 16) ... FAILED\n\nfailures:\n\n---- src/lib.rs - text (line 16) stdout ----\nTest executable failed (exit status: 101).\n\nstderr:\n\nthread 'main' (309) panicked at src/lib.rs:5:1:\nassertion `left == right` failed\n  left: \"4\"\n right: \"5\"\nnote: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n\n\n\nfailures:\n    src/lib.rs - text (line 16)\n", "src/lib.rs:16: text: assertion `left == right` failed; left: \"4\"; right: \"5\""},
+		{"a function that a documentation test calls", "---- src/lib.rs - text (line 16) stdout ----\nTest executable failed (exit status: 101).\n\nstderr:\n\nthread 'main' (309) panicked at src/other.rs:5:1:\nno text\n\nfailures:\n    src/lib.rs - text (line 16)\n", "src/other.rs:5: text: no text"},
 		{"a line of a script", "check.sh:4: flag blue has no note\n", "web/check.sh:4: flag blue has no note"},
 		{"a script that bash cannot read", "./check.sh: line 6: syntax error: unexpected end of file\n", "web/check.sh:6: syntax error: unexpected end of file"},
 		{"a script that dash cannot read", "./check.sh: 6: Syntax error: end of file unexpected (expecting \"fi\")\n", "web/check.sh:6: Syntax error: end of file unexpected (expecting \"fi\")"},
 		{"a path from the root", "/tree/check.sh:4: flag blue has no note\n", "check.sh:4: flag blue has no note"},
 		{"a path that has the folder", "web/check.sh:4: flag blue has no note\n", "web/check.sh:4: flag blue has no note"},
 		{"a path in a sentence", "error: The lockfile at `uv.lock` needs to be updated, but `--locked` was provided.\n", "error: The lockfile at `web/uv.lock` needs to be updated, but `--locked` was provided."},
+		{"and the command that mends it", "Resolved 11 packages in 604ms\nerror: The lockfile at `uv.lock` needs to be updated, but `--check` was provided.\n\nhint: To update the lockfile, run `uv lock`.\n", "error: The lockfile at `web/uv.lock` needs to be updated, but `--check` was provided. hint: To update the lockfile, run `uv lock`."},
 		{"a word that is a file too", "the test failed\n", "the test failed"},
 		{"a file without an ending", "Makefile:3: *** missing separator. Stop.\n", "web/Makefile:3: *** missing separator. Stop."},
 		{"the panic of a build script", "error: failed to run custom build command for `app v0.1.0 (/tree/web/app)`\n\nCaused by:\n  process didn't exit successfully: `/tree/web/target/debug/build/app-1/build-script-build` (exit status: 101)\n  --- stderr\n\n  thread 'main' (77) panicked at app/build.rs:3:5:\n  no note for blue\n  note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n", "app/build.rs:3: no note for blue"},
 	} {
 		if got := strings.Join(decisive.Lines([]byte(c.output), tree), "|"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestWhyAPackageOfPythonIsNotBuiltNamesTheFile: installers indent what the build printed.
+func TestWhyAPackageOfPythonIsNotBuiltNamesTheFile(t *testing.T) {
+	files := []string{"setup.py", "packages/fast/setup.py", "packages/fast/src/other.c", "packages/rs/src/lib.rs", "packages/fast/hatch_build.py"}
+	tree := decisive.Tree{Root: "/tree", Has: func(name string) bool { return slices.Contains(files, name) }}
+	uv := "   Building fast @ file:///tree/packages/fast\nerror: Failed to build `fast @ file:///tree/packages/fast`\n  cause: The build backend returned an error\n  cause: Call to `setuptools.build_meta.build_editable` failed (exit status: 1)\n\n"
+	older := "  × Failed to build `fast @ file:///tree/packages/fast`\n  ├─▶ The build backend returned an error\n  ╰─▶ Call to `setuptools.build_meta.build_editable` failed (exit status: 1)\n\n"
+	hint := "\nhint: Build failures usually indicate a problem with the package or the build environment\n"
+	indented := func(text, by string) string {
+		return strings.ReplaceAll(by+strings.ReplaceAll(text, "\n", "\n"+by)+"\n", "\n"+by+"\n", "\n\n")
+	}
+	gcc := "src/other.c: In function ‘other’:\nsrc/other.c:2:27: error: expected ‘;’ before ‘}’ token\n    2 | int other(void) { return 1 }\n      |                           ^~\nerror: command '/usr/bin/gcc' failed with exit code 1"
+	setup := "Traceback (most recent call last):\n  File \"<string>\", line 14, in <module>\n  File \"/c/lib/python3.11/site-packages/setuptools/build_meta.py\", line 317, in run_setup\n    exec(code, locals())  # noqa: S102 # exec is intentional here\n    ^^^^^^^^^^^^^^^^^^^^\n  File \"<string>\", line 11, in <module>\nFileNotFoundError: [Errno 2] No such file or directory: '/tree/packages/fast/README.md'"
+	for _, c := range []struct{ name, output, want string }{
+		{"a compiler that setuptools starts", uv + indented("[stdout]\nrunning build_ext\ngcc -c src/other.c\n\n[stderr]\n"+gcc, "         ") + hint, "packages/fast/src/other.c:2: expected ‘;’ before ‘}’ token"},
+		{"setup.py", uv + indented("[stderr]\n"+setup, "         ") + hint, "packages/fast/setup.py:11: FileNotFoundError: [Errno 2] No such file or directory: 'packages/fast/README.md'"},
+		{"setup.py, of an older uv", older + indented("[stderr]\n"+setup, "      ") + "\n      hint: This usually indicates a problem\n", "packages/fast/setup.py:11: FileNotFoundError: [Errno 2] No such file or directory: 'packages/fast/README.md'"},
+		{"a hook", uv + indented("[stderr]\n"+strings.Replace(setup, "<string>\", line 11", "/tree/packages/fast/hatch_build.py\", line 3", 1), "         ") + hint, "packages/fast/hatch_build.py:3: FileNotFoundError: [Errno 2] No such file or directory: 'packages/fast/README.md'"},
+		{"maturin", strings.ReplaceAll(uv, "fast", "rs") + indented("[stderr]\n   Compiling rs v0.1.0 (/tree/packages/rs)\nerror[E0425]: cannot find value `n` in this scope\n --> src/lib.rs:3:5\n  |\n💥 maturin failed", "         ") + hint, "packages/rs/src/lib.rs:3: error[E0425]: cannot find value `n` in this scope"},
+		{"pip", "  × Getting requirements to build editable did not run successfully.\n  │ exit code: 1\n  ╰─> [9 lines of output]\n" + indented(strings.ReplaceAll(setup, "packages/fast/", ""), "      ") + "      [end of output]\n\n  note: This error originates from a subprocess\n", "setup.py:11: FileNotFoundError: [Errno 2] No such file or directory: 'README.md'"},
+		{"a setting", uv + indented("[stderr]\nerror: package directory 'lib' does not exist", "         ") + hint, "packages/fast: error: package directory 'lib' does not exist"},
+		{"a complaint of the backend", uv + indented("[stderr]\n"+strings.ReplaceAll(setup, "<string>", "/c/site-packages/hatchling/build.py"), "         ") + hint, "packages/fast: FileNotFoundError: [Errno 2] No such file or directory: 'packages/fast/README.md'"},
+		{"nothing that the build printed", uv + hint, "error: Failed to build `fast @ packages/fast`"},
+	} {
+		if got := strings.Join(decisive.Lines([]byte(c.output), tree), "|"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestALineThatAnnouncesIsToldWithWhatFollows, as pnpm says what of a lock file does not fit.
+func TestALineThatAnnouncesIsToldWithWhatFollows(t *testing.T) {
+	for output, want := range map[string]string{
+		" ERR_PNPM_OUTDATED_LOCKFILE  Cannot install with \"frozen-lockfile\"\n\n    Failure reason:\n    specifiers in the lockfile don't match specs in package.json:\n* 1 dependencies are mismatched:\n  - prettier (lockfile: ^3.3.0, manifest: 3.0.0)\n\n": `ERR_PNPM_OUTDATED_LOCKFILE Cannot install with "frozen-lockfile"|Failure reason: specifiers in the lockfile don't match specs in package.json: * 1 dependencies are mismatched: - prettier (lockfile: ^3.3.0, manifest: 3.0.0)`,
+		"the check failed:\n":               "the check failed:",
+		"the check failed\nsee above:\nx\n": "the check failed",
+	} {
+		if got := strings.Join(decisive.Lines([]byte(output), decisive.Tree{}), "|"); got != want {
+			t.Errorf("%q: %q, want %q", output, got, want)
 		}
 	}
 }

@@ -107,7 +107,11 @@ func jest(lines []string, tree Tree) (found []finding) {
 		if m[1] == "Test suite failed to run" {
 			m[1], f.class = "", doesNotCompile
 		}
-		f.text = joined(tree.first(jsFrames(block)), m[1], assertion(block))
+		at, text := jsFrames(block), assertion(block)
+		if types := match(tscSays, text); types != nil { // ts-jest's
+			at, text = []place{{types[1], types[2] + types[3]}}, types[4]
+		}
+		f.text = joined(tree.first(at), m[1], text)
 		found = append(found, f)
 	}
 	return found

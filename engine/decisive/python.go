@@ -13,6 +13,8 @@ var (
 	pytestSection = regexp.MustCompile(`^=+ (.+?) =+$`)
 	pytestBlock   = regexp.MustCompile(`^_{3,} (.+?) _{3,}$`)
 	pytestPlace   = regexp.MustCompile(`^(\S[^:\s]*\.\w+):(\d+):(?: (.*))?$`)
+	// pytestFixture says where a fixture is asked for that is not there.
+	pytestFixture = regexp.MustCompile(`^file (\S.*), line (\d+)$`)
 	// pyChain stands between an exception and the one that was raised while it was handled.
 	pyChain     = regexp.MustCompile(`^(?:During handling of the above exception, another exception occurred|The above exception was the direct cause of the following exception):$`)
 	pytestShort = regexp.MustCompile(`^(?:FAILED|ERROR) (\S+?\.\w+)(?:::(\S.*?))?(?: - (.*))?$`)
@@ -126,8 +128,10 @@ func (b *pytestFailure) read(line string) {
 		b.says = append(b.says, text)
 		return
 	}
-	if m := match(pytestPlace, line); m != nil {
-		b.places = append(b.places, place{m[1], m[2]})
+	for _, at := range []*regexp.Regexp{pytestPlace, pytestFixture} {
+		if m := match(at, line); m != nil {
+			b.places = append(b.places, place{m[1], m[2]})
+		}
 	}
 }
 
