@@ -105,7 +105,7 @@ func signalGroup(cmd *exec.Cmd, signal syscall.Signal) error {
 }
 
 // run runs git and returns its standard output. A non-zero exit is a *CommandError, with
-// the output nevertheless, since some commands answer by their exit code.
+// the output nevertheless, since some commands answer by their exit code. So is ErrTooLarge, with the first maxBytes.
 func (r *Repo) run(ctx context.Context, run invocation) ([]byte, error) {
 	limit := localLimit
 	if run.network {
@@ -137,7 +137,7 @@ func (r *Repo) run(ctx context.Context, run invocation) ([]byte, error) {
 		return stdout.Bytes(), nil
 	}
 	if stdout.full {
-		return nil, fmt.Errorf("output of git %s: %w (%d bytes)", run.args[0], ErrTooLarge, bound)
+		return stdout.Bytes(), fmt.Errorf("output of git %s: %w (%d bytes)", run.args[0], ErrTooLarge, bound)
 	}
 	failure := &CommandError{Code: -1, Stderr: r.redact(stderr.String())}
 	for _, arg := range run.args {
@@ -172,22 +172,26 @@ func (r *Repo) redact(text string) string {
 }
 
 // boundedBuffer keeps the first bytes written to it, and takes the rest without error so
-// that the writer does not block; onFull, if there is one, ends the writer.
+// that the writer does not block; onFull, if there is one, ends the writer. It has no method
+// of bytes.Buffer that takes more: what copies into it would use that.
 type boundedBuffer struct {
-	bytes.Buffer
+	kept   bytes.Buffer
 	bound  int
 	full   bool
 	onFull func()
 }
 
+func (b *boundedBuffer) Bytes() []byte  { return b.kept.Bytes() }
+func (b *boundedBuffer) String() string { return b.kept.String() }
+
 func (b *boundedBuffer) Write(p []byte) (int, error) {
-	if room := b.bound - b.Len(); len(p) > room {
-		b.Buffer.Write(p[:room])
+	if room := b.bound - b.kept.Len(); len(p) > room {
+		b.kept.Write(p[:room])
 		if !b.full && b.onFull != nil {
 			b.onFull()
 		}
 		b.full = true
 		return len(p), nil
 	}
-	return b.Buffer.Write(p)
+	return b.kept.Write(p)
 }

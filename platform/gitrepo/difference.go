@@ -2,11 +2,13 @@ package gitrepo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sort"
 	"strings"
+	"time"
 )
 
 // Changed is a path at which two trees differ. A side without the file has the zero
@@ -19,7 +21,7 @@ type Changed struct {
 
 // DiffTrees lists the paths at which treeish b differs from treeish a, sorted by path
 // bytes. Renames are a removal and an addition. It reads only subtrees that differ;
-// ErrTooLarge above MaxCompared entries.
+// ErrTooLarge above MaxCompared entries, or MaxPathBytes.
 func (r *Repo) DiffTrees(ctx context.Context, a, b string) ([]Changed, error) {
 	rootA, err := r.TreeOf(ctx, a)
 	if err != nil {
@@ -31,7 +33,7 @@ func (r *Repo) DiffTrees(ctx context.Context, a, b string) ([]Changed, error) {
 	}
 	type pair struct{ prefix, old, new string }
 	var changes []Changed
-	visited := 0
+	visited, bytes := 0, 0
 	level := []pair{{"", rootA, rootB}}
 	for depth := 0; len(level) > 0; depth++ {
 		var ids []string
@@ -49,8 +51,11 @@ func (r *Repo) DiffTrees(ctx context.Context, a, b string) ([]Changed, error) {
 				return nil, fmt.Errorf("difference of %s and %s: %w", rootA, rootB, ErrTooLarge)
 			}
 			eachDifference(old, now, func(was, is Entry) {
-				sub := pair{prefix: at.prefix + nameOf(was, is) + "/", old: emptyTree, new: emptyTree}
+				if bytes += len(at.prefix) + len(nameOf(was, is)); bytes > r.pathBytes {
+					return
+				}
 				change := Changed{Path: at.prefix + nameOf(was, is)}
+				sub := pair{old: emptyTree, new: emptyTree}
 				if was.Kind == directory {
 					sub.old = was.Object
 				} else if was.Kind != NoEntry {
@@ -65,14 +70,39 @@ func (r *Repo) DiffTrees(ctx context.Context, a, b string) ([]Changed, error) {
 					changes = append(changes, change)
 				}
 				if sub.old != sub.new {
+					sub.prefix = change.Path + "/"
 					below = append(below, sub)
 				}
 			})
+			if bytes > r.pathBytes {
+				return nil, fmt.Errorf("difference of %s and %s: %w", rootA, rootB, ErrTooLarge)
+			}
 		}
 		level = below
 	}
 	sort.Slice(changes, func(i, j int) bool { return changes[i].Path < changes[j].Path })
 	return changes, nil
+}
+
+// patchLimit bounds the time of a Patch.
+const patchLimit = 15 * time.Second
+
+// Patch returns the difference of two trees as git shows it, in at most maxBytes; cut reports whether there is more. Renamed files are
+// followed. Of files that are no text only the names are in it. It may take 15 seconds, and gives way to other processes.
+func (r *Repo) Patch(ctx context.Context, a, b string, maxBytes int) (text []byte, cut bool, err error) {
+	for _, id := range []string{a, b} {
+		if err := checkID("tree", id); err != nil {
+			return nil, false, err
+		}
+	}
+	text, err = r.run(ctx, invocation{
+		args:     []string{"diff-tree", "-r", "-p", "-M", "-l400", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/", a, b, "--"},
+		maxBytes: maxBytes, limit: patchLimit, nice: true,
+	})
+	if errors.Is(err, ErrTooLarge) {
+		return text, true, nil
+	}
+	return text, false, err
 }
 
 // Holds reports whether a treeish is, at the path of each change, as the change leaves that path. It reads only the

@@ -145,8 +145,8 @@ func (r *Repo) pruneRefs(ctx context.Context, o PruneOptions, since time.Time) (
 }
 
 // refs returns the mirror's refs with the objects that they name.
-func (r *Repo) refs(ctx context.Context) (map[string]string, error) {
-	out, err := r.git(ctx, "for-each-ref", "--format=%(objectname) %(refname)")
+func (r *Repo) refs(ctx context.Context, below ...string) (map[string]string, error) {
+	out, err := r.git(ctx, append([]string{"for-each-ref", "--format=%(objectname) %(refname)"}, below...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -133,6 +133,15 @@ func (r *Repo) CheckPush(ctx context.Context, branch, head string) error {
 	return err
 }
 
+// MoveBranch moves a branch from one commit to another, which need not descend from it, if it is still at the first. ref is its full
+// name. Its errors are those of Push.
+func (r *Repo) MoveBranch(ctx context.Context, ref, from, to string) error {
+	if !strings.HasPrefix(ref, "refs/heads/") || from == "" || to == "" {
+		return fmt.Errorf("%w: move %q from %q to %q", ErrInvalid, clip(ref), clip(from), clip(to))
+	}
+	return r.pushRef(ctx, ref, from, to)
+}
+
 // pushRef is Push for any ref, by its full name, to any object: new need not descend
 // from old, and "" deletes the ref.
 func (r *Repo) pushRef(ctx context.Context, ref, old, new string) error {

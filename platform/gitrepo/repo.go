@@ -43,6 +43,8 @@ type Repo struct {
 	fetches fetchQueue
 	used    *cache[string, time.Time] // when a use was last written down
 	clock   func() time.Time
+	// pathBytes is MaxPathBytes, but in tests.
+	pathBytes int
 }
 
 const (
@@ -79,6 +81,7 @@ func Open(ctx context.Context, o Options) (*Repo, error) {
 		merges:     newCache[mergeKey, mergeOutcome](maxMerges),
 		used:       newCache[string, time.Time](maxUses),
 		clock:      time.Now,
+		pathBytes:  MaxPathBytes,
 	}
 	r.log = o.Log.With("remote", r.shownRemote)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {

@@ -3,12 +3,15 @@ package gitrepo
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"landfall.build/platform/folders"
 )
 
 const (
@@ -17,20 +20,23 @@ const (
 	// descriptor.
 	peelDepth = 100
 	maxPeels  = 10_000
+	// maxPasses is how often a directory is read. Twice is enough where a file system lists what was there before the first name was
+	// removed; others leave out some of it.
+	maxPasses = 10
 )
 
 // sweep removes from a directory whatever has no place in a tree: other names, and files,
 // links or directories where the tree holds another kind or other permissions. It mends
-// the permissions of directories. A file or link stays only if nobody has changed it since
+// the permissions of directories, and removes those with other attributes. A file or link stays only if nobody has changed it since
 // its entry in stats was written. It works on open directories and follows no link, so
 // nothing outside can be reached through what a step left behind.
-func sweep(dir string, nodes map[string]*treeNode, tree string, dirMode fs.FileMode, stats map[string]fileStat) error {
+func sweep(dir string, nodes map[string]*treeNode, tree string, dirMode fs.FileMode, dirAttributes string, stats map[string]fileStat) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	s := sweeper{dir: dir, top: root, nodes: nodes, dirMode: dirMode, stats: stats}
+	s := sweeper{dir: dir, top: root, nodes: nodes, dirMode: dirMode, dirAttributes: dirAttributes, stats: stats, remove: (*os.Root).Remove}
 	for range maxPeels {
 		peeled := s.peeled
 		if err := s.sweep(root, "", tree, 0); err != nil {
@@ -48,8 +54,12 @@ type sweeper struct {
 	top     *os.Root
 	nodes   map[string]*treeNode
 	dirMode fs.FileMode
-	stats   map[string]fileStat
-	peeled  int // directories moved up to the top so far
+	// dirAttributes are those of a new directory.
+	dirAttributes string
+	stats         map[string]fileStat
+	peeled        int // directories moved up to the top so far
+	// remove is [os.Root.Remove], but in tests.
+	remove func(at *os.Root, name string) error
 }
 
 // nowhere is the id of no tree: every name below it is unexpected.
@@ -58,63 +68,120 @@ const nowhere = ""
 // sweep works on the open directory at prefix; alien counts the levels of unexpected
 // directories that it is in.
 func (s *sweeper) sweep(at *os.Root, prefix, tree string, alien int) error {
-	found, err := readNames(at)
-	if err != nil || len(found) == 0 {
+	dir, err := at.Open(".")
+	if err != nil {
 		return err
 	}
+	defer dir.Close()
+	var expected map[string]*Entry
+	kept, peeled := map[string]bool{}, s.peeled
+	for pass, first, removed := 1, true, false; ; first = false {
+		found, err := dir.ReadDir(folders.AtOnce)
+		whole := first && len(found) < folders.AtOnce
+		if whole {
+			dir.Close() // each level would hold one
+		}
+		if expected == nil && len(found) > 0 {
+			expected = s.expected(tree)
+		}
+		for _, item := range found {
+			if kept[item.Name()] {
+				continue
+			}
+			gone, err := s.sweepItem(at, prefix, item, expected[item.Name()], alien)
+			if err != nil {
+				return err
+			}
+			if removed = removed || gone; !gone && expected[item.Name()] != nil {
+				kept[item.Name()] = true
+			}
+		}
+		switch {
+		case err != nil && !errors.Is(err, io.EOF):
+			return err
+		case whole || err != nil && !removed:
+			return nil
+		case err != nil && pass == maxPasses && s.peeled > peeled:
+			return nil // the names may be of what was moved up, for which all is swept again
+		case err != nil && pass == maxPasses:
+			return fmt.Errorf("%s: names appear while it is cleared: %w", filepath.Join(s.dir, prefix), ErrTooLarge)
+		case err != nil:
+			// Not every file system lists all of a directory that is changed meanwhile.
+			pass, removed = pass+1, false
+			if _, err := dir.Seek(0, io.SeekStart); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// expected returns what a directory with this tree holds, by name.
+func (s *sweeper) expected(tree string) map[string]*Entry {
 	expected := make(map[string]*Entry)
 	if node := s.nodes[tree]; node != nil {
 		for i := range node.entries {
 			expected[node.entries[i].Path] = &node.entries[i]
 		}
 	}
-	for _, item := range found {
-		entry := expected[item.Name()]
-		belongs := entry != nil && item.Type() == typeOf(entry.Kind)
-		if item.IsDir() {
-			below := nowhere
-			if belongs && entry.Kind == directory {
-				below = entry.Object
-			}
-			moved, err := s.enter(at, prefix, item.Name(), below, alien)
-			if err != nil {
-				return err
-			}
-			if moved {
-				continue
-			}
-		}
-		if belongs && !item.IsDir() {
-			if belongs, err = s.isAsLeft(path.Join(prefix, item.Name()), entry); err != nil {
-				return err
-			}
-		}
-		if !belongs {
-			if err := at.Remove(item.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-		}
-	}
-	return nil
+	return expected
 }
 
-// enter sweeps one directory, or moves it up if it lies too deep.
-func (s *sweeper) enter(at *os.Root, prefix, name, tree string, alien int) (moved bool, err error) {
-	if err := mendDir(at, name, s.dirMode); err != nil {
+// sweepItem works on what a directory has under one name, where entry is expected, and reports whether it is gone.
+func (s *sweeper) sweepItem(at *os.Root, prefix string, item fs.DirEntry, entry *Entry, alien int) (gone bool, err error) {
+	belongs := entry != nil && item.Type() == typeOf(entry.Kind)
+	if item.IsDir() {
+		below := nowhere
+		if belongs && entry.Kind == directory {
+			below = entry.Object
+		}
+		usual, moved, err := s.enter(at, prefix, item.Name(), below, alien)
+		if err != nil || moved {
+			return moved, err
+		}
+		belongs = belongs && usual
+	} else if belongs {
+		if belongs, err = s.isAsLeft(path.Join(prefix, item.Name()), entry); err != nil {
+			return false, err
+		}
+	}
+	if belongs {
+		return false, nil
+	}
+	if err := s.remove(at, item.Name()); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
 		return false, err
+	}
+	return true, nil
+}
+
+// enter sweeps one directory, or moves it up if it lies too deep. One whose attributes are not usual it empties.
+func (s *sweeper) enter(at *os.Root, prefix, name, tree string, alien int) (usual, moved bool, err error) {
+	if err := mendDir(at, name, s.dirMode); err != nil {
+		return false, false, err
+	}
+	if alien == 0 {
+		given, err := attributesAt(at.Open(name))
+		if err != nil {
+			return false, false, err
+		}
+		if usual = given == s.dirAttributes; !usual {
+			tree = nowhere
+		}
 	}
 	if tree == nowhere {
 		if alien++; alien > peelDepth {
 			s.peeled++
-			return true, s.top.Rename(path.Join(prefix, name), fmt.Sprintf(".landfall-peeled-%d", s.peeled))
+			return false, true, s.top.Rename(path.Join(prefix, name), fmt.Sprintf(".landfall-peeled-%d", s.peeled))
 		}
 	}
 	below, err := at.OpenRoot(name)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	defer below.Close()
-	return false, s.sweep(below, path.Join(prefix, name), tree, alien)
+	return usual, false, s.sweep(below, path.Join(prefix, name), tree, alien)
 }
 
 // isAsLeft reports whether a file or link is as the last checkout left it, to the nanosecond of its last change, and has the
@@ -158,13 +225,4 @@ func mendDir(at *os.Root, name string, mode fs.FileMode) error {
 		return nil
 	}
 	return at.Chmod(name, mode)
-}
-
-func readNames(at *os.Root) ([]fs.DirEntry, error) {
-	dir, err := at.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	return dir.ReadDir(-1)
 }

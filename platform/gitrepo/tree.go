@@ -13,6 +13,8 @@ const (
 	// MaxEntries bounds a listing: a small repository can denote a tree of any size, since
 	// the same subtree may occur in it any number of times.
 	MaxEntries = 4 << 20
+	// MaxPathBytes bounds the paths of a listing or a comparison together: a folder's name is in those of all files below it.
+	MaxPathBytes = 512 << 20
 	// MaxCompared bounds a comparison: the entries of all directories that differ.
 	MaxCompared = 1 << 20
 	maxDepth    = 1000
@@ -241,7 +243,7 @@ func (r *Repo) wholeTree(ctx context.Context, root string) (map[string]*treeNode
 }
 
 // Tree lists every file of a treeish (as in TreeOf), sorted by path bytes. ErrTooLarge
-// above MaxEntries.
+// above MaxEntries and MaxPathBytes.
 func (r *Repo) Tree(ctx context.Context, treeish string) ([]Entry, error) {
 	root, err := r.TreeOf(ctx, treeish)
 	if err != nil {
@@ -255,54 +257,71 @@ func (r *Repo) Tree(ctx context.Context, treeish string) ([]Entry, error) {
 }
 
 func listTree(nodes map[string]*treeNode, root string) ([]Entry, error) {
-	counts := make(map[string]int, len(nodes))
-	count, err := countFiles(nodes, root, counts, 0)
+	known := make(map[string]extent, len(nodes))
+	whole, err := extentOf(nodes, root, known, 0)
 	if err != nil {
 		return nil, fmt.Errorf("tree %s: %w", root, err)
 	}
-	entries, longest := make([]Entry, 0, count), 0
+	if whole.longest > maxPath {
+		return nil, fmt.Errorf("%w: tree %s: a path has %d bytes, a checkout can hold at most %d", ErrBadObject, root, whole.longest, maxPath)
+	}
+	entries := make([]Entry, 0, whole.files)
 	var walk func(id, prefix string)
 	walk = func(id, prefix string) {
 		for _, entry := range nodes[id].entries {
 			entry.Path = prefix + entry.Path
 			if entry.Kind != directory {
-				longest = max(longest, len(entry.Path))
 				entries = append(entries, entry)
-			} else if counts[entry.Object] > 0 {
+			} else if known[entry.Object].files > 0 {
 				walk(entry.Object, entry.Path+"/")
 			}
 		}
 	}
 	walk(root, "")
-	if longest > maxPath {
-		return nil, fmt.Errorf("%w: tree %s: a path has %d bytes, a checkout can hold at most %d", ErrBadObject, root, longest, maxPath)
-	}
 	return entries, nil
 }
 
-// countFiles counts the files of a tree by those of its subtrees, each looked at once, so
+// extent is what the files of a tree, and their paths in it, are together.
+type extent struct {
+	files          int
+	bytes, longest int // of paths
+}
+
+// extentOf adds up the files of a tree by those of its subtrees, each looked at once, so
 // that a listing that is too long is refused before it is made.
-func countFiles(nodes map[string]*treeNode, id string, counts map[string]int, depth int) (int, error) {
-	if count, ok := counts[id]; ok {
-		return count, nil
+func extentOf(nodes map[string]*treeNode, id string, known map[string]extent, depth int) (extent, error) {
+	if e, ok := known[id]; ok {
+		return e, nil
 	}
 	if depth > maxDepth {
-		return 0, fmt.Errorf("more than %d directories deep: %w", maxDepth, ErrTooLarge)
+		return extent{}, fmt.Errorf("more than %d directories deep: %w", maxDepth, ErrTooLarge)
 	}
-	total := 0
+	var total extent
 	for i := range nodes[id].entries {
-		entry, count := &nodes[id].entries[i], 1
+		entry := &nodes[id].entries[i]
+		one := extent{files: 1}
+		name := len(entry.Path)
 		if entry.Kind == directory {
 			var err error
-			if count, err = countFiles(nodes, entry.Object, counts, depth+1); err != nil {
-				return 0, err
+			if one, err = extentOf(nodes, entry.Object, known, depth+1); err != nil {
+				return extent{}, err
 			}
+			name++
 		}
-		if total += count; total > MaxEntries {
-			return 0, fmt.Errorf("more than %d files: %w", MaxEntries, ErrTooLarge)
+		if one.files == 0 {
+			continue
+		}
+		total.files += one.files
+		total.bytes += one.bytes + one.files*name
+		total.longest = max(total.longest, one.longest+name)
+		if total.files > MaxEntries {
+			return extent{}, fmt.Errorf("more than %d files: %w", MaxEntries, ErrTooLarge)
+		}
+		if total.bytes > MaxPathBytes {
+			return extent{}, fmt.Errorf("paths of more than %d MiB together: %w", MaxPathBytes>>20, ErrTooLarge)
 		}
 	}
-	counts[id] = total
+	known[id] = total
 	return total, nil
 }
 

@@ -238,6 +238,40 @@ func TestATreeOfUnboundedSizeIsRefused(t *testing.T) {
 	}
 }
 
+// A chain of folders with long names costs its files the length of it each, and its author almost nothing.
+func TestATreeOfPathsOfUnboundedSizeIsRefused(t *testing.T) {
+	f := newFixture(t)
+	f.write("leaf", "x")
+	blob := f.git("rev-parse", f.commit("leaf")+":leaf")
+	var list strings.Builder
+	for i := range 22_000 {
+		fmt.Fprintf(&list, "100644 blob %s\t%05d\n", blob, i)
+	}
+	written := func(list string) string {
+		cmd := exec.Command("git", "-C", f.work, "mktree")
+		cmd.Stdin = strings.NewReader(list)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	tree := written(list.String())
+	for range 100 {
+		tree = written(fmt.Sprintf("040000 tree %s\t%s\n", tree, strings.Repeat("d", maxName)))
+	}
+	commit := f.git("commit-tree", "-m", "long", tree)
+	f.git("reset", "--quiet", "--soft", commit)
+	f.publish("main")
+	if _, err := f.repo.Tree(t.Context(), commit); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("listing it: %v, want ErrTooLarge", err)
+	}
+	f.repo.pathBytes = 1 << 20
+	if _, err := f.repo.DiffTrees(t.Context(), emptyTree, commit); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("comparing it: %v, want ErrTooLarge", err)
+	}
+}
+
 func FuzzATreeParsesOrIsRefused(f *testing.F) {
 	f.Add(treeBody("100644 a", "40000 b"))
 	f.Add([]byte("100644 a\x00"))

@@ -19,6 +19,8 @@ type Worktree struct {
 	index   string
 	unlock  func()
 	dirMode fs.FileMode
+	// dirAttributes are those of a new directory (attributesOf).
+	dirAttributes string
 
 	mu   sync.Mutex
 	tree string
@@ -40,7 +42,7 @@ func (r *Repo) AddWorktree(ctx context.Context, dir string) (*Worktree, error) {
 		return nil, fmt.Errorf("worktree: %w", err)
 	}
 	w := &Worktree{repo: r, dir: dir, index: dir + ".index", unlock: unlock}
-	if w.dirMode, err = usualDirMode(filepath.Dir(dir)); err == nil {
+	if w.dirMode, w.dirAttributes, err = usualDir(filepath.Dir(dir)); err == nil {
 		err = w.ensureDir()
 	}
 	if err != nil {
@@ -50,9 +52,9 @@ func (r *Repo) AddWorktree(ctx context.Context, dir string) (*Worktree, error) {
 	return w, nil
 }
 
-// usualDirMode finds out the permissions of a new directory under the process's umask,
-// which cannot be read without changing it.
-func usualDirMode(parent string) (fs.FileMode, error) {
+// usualDir finds out the permissions of a new directory under the process's umask,
+// which cannot be read without changing it, and its attributes.
+func usualDir(parent string) (mode fs.FileMode, attributes string, err error) {
 	probe := filepath.Join(parent, fmt.Sprintf(".landfall-mode-%d", os.Getpid()))
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("%s-%d", probe, i)
@@ -61,17 +63,29 @@ func usualDirMode(parent string) (fs.FileMode, error) {
 			continue
 		}
 		if err != nil {
-			return 0, err
+			return 0, "", err
 		}
 		info, err := os.Lstat(name)
+		if err == nil {
+			attributes, err = attributesAt(os.Open(name))
+		}
 		if removed := os.Remove(name); err == nil {
 			err = removed
 		}
 		if err != nil {
-			return 0, err
+			return 0, "", err
 		}
-		return info.Mode() & permissionBits, nil
+		return info.Mode() & permissionBits, attributes, nil
 	}
+}
+
+// attributesAt returns the attributes of a directory that was opened, and closes it.
+func attributesAt(dir *os.File, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	return attributesOf(dir)
 }
 
 const permissionBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
@@ -90,8 +104,23 @@ func (w *Worktree) ensureDir() error {
 		}
 		return os.Mkdir(w.dir, 0o777)
 	}
-	return os.Chmod(w.dir, w.dirMode)
+	if err := os.Chmod(w.dir, w.dirMode); err != nil {
+		return err
+	}
+	if given, err := attributesAt(os.Open(w.dir)); err != nil || given == w.dirAttributes {
+		return err
+	}
+	if err := w.empty(); err != nil {
+		return err
+	}
+	if err := os.Remove(w.dir); err != nil {
+		return err
+	}
+	return os.Mkdir(w.dir, 0o777)
 }
+
+// empty removes all that is in the directory.
+func (w *Worktree) empty() error { return sweep(w.dir, nil, nowhere, w.dirMode, w.dirAttributes, nil) }
 
 // Dir returns the worktree's directory.
 func (w *Worktree) Dir() string { return w.dir }
@@ -186,7 +215,7 @@ func (w *Worktree) move(ctx context.Context, nodes map[string]*treeNode, tree st
 	if err != nil {
 		return err
 	}
-	if err := sweep(w.dir, nodes, tree, w.dirMode, stats); err != nil {
+	if err := sweep(w.dir, nodes, tree, w.dirMode, w.dirAttributes, stats); err != nil {
 		return err
 	}
 	// A killed git leaves its lock; the directory's own lock proves that no other one runs.
@@ -226,7 +255,7 @@ func (w *Worktree) clear() error {
 	if err := w.ensureDir(); err != nil {
 		return err
 	}
-	return sweep(w.dir, nil, nowhere, w.dirMode, nil)
+	return w.empty()
 }
 
 // Tree returns the id of the tree that the last Checkout left; "" if it failed. Steps may have

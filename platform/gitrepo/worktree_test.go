@@ -3,14 +3,19 @@ package gitrepo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"landfall.build/platform/folders"
+	"landfall.build/platform/folders/folderstest"
 )
 
 func (f *fixture) worktree() *Worktree {
@@ -327,23 +332,78 @@ func TestDirectoriesNestedWithoutBoundAreCleared(t *testing.T) {
 	f.publish("main")
 	w := f.worktree()
 	f.checkout(w, id)
-	root, err := os.OpenRoot(w.Dir())
+	folderstest.Nest(t, w.Dir(), "dd", 3000) // deeper than any path may be long
+	f.checkout(w, id)
+}
+
+// A directory is read in parts, and changed meanwhile.
+func TestDirectoriesWithAnyNumberOfEntriesHoldTheTree(t *testing.T) {
+	f := newFixture(t)
+	const count = 3*folders.AtOnce + 7
+	for i := range count {
+		f.write(fmt.Sprintf("wide/own-%d", i), "1")
+	}
+	id := f.commit("one")
+	f.publish("main")
+	w := f.worktree()
+	f.checkout(w, id)
+	for i := range count {
+		for name, text := range map[string]string{fmt.Sprintf("wide/left-%d", i): "left", fmt.Sprintf("left/%d/%d", i%5, i): "left", fmt.Sprintf("wide/own-%d", i): "changed"} {
+			if strings.HasPrefix(name, "wide/own") && i%2 == 0 {
+				continue
+			}
+			path := filepath.Join(w.Dir(), name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f.checkout(w, id)
+}
+
+// Somebody may make files as fast as they are removed.
+func TestClearingEndsWhereNamesAppear(t *testing.T) {
+	dir := t.TempDir()
+	for i := range folders.AtOnce {
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3000 { // deeper than any path may be long
-		if err := root.Mkdir("dd", 0o777); err != nil {
-			t.Fatal(err)
+	defer root.Close()
+	removed := 0
+	s := sweeper{dir: dir, top: root, dirMode: 0o700, remove: func(at *os.Root, name string) error {
+		if removed++; removed > 100_000 {
+			return errors.New("there is no end")
 		}
-		below, err := root.OpenRoot("dd")
-		root.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		root = below
+		return errors.Join(at.Remove(name), at.WriteFile(fmt.Sprintf("again-%d", removed), nil, 0o600))
+	}}
+	if err := s.sweep(root, "", nowhere, 0); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("after %d files: %v", removed, err)
 	}
-	root.Close()
-	f.checkout(w, id)
+}
+
+// What lies too deep is moved up to the top, where names appear by that.
+func TestDeepDirectoriesBelowAWideOneAreCleared(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 2 * folders.AtOnce {
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folderstest.Nest(t, dir, "d", (maxPasses+3)*peelDepth)
+	if err := sweep(dir, nil, nowhere, 0o700, "", nil); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
+		t.Errorf("%d entries are left, %v", len(left), err)
+	}
 }
 
 func TestAWorktreeSurvivesALostOrLockedIndex(t *testing.T) {

@@ -8,11 +8,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"landfall.build/platform/folders"
 )
 
 // Item is a file or a folder that may be deleted.
@@ -81,17 +82,17 @@ func Shown(d time.Duration) string {
 
 // Measure returns how many bytes a folder has on the disk, with all below it. What cannot be read counts for nothing.
 func Measure(ctx context.Context, dir string) (size int64) {
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return fs.SkipAll
-		}
-		if err != nil {
-			return nil
-		}
-		if info, err := d.Info(); err == nil {
+	count := func(info fs.FileInfo, err error) {
+		if err == nil {
 			size += SizeOf(info)
 		}
-		return nil
+	}
+	count(os.Lstat(dir))
+	_ = folders.Each(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil {
+			count(e.Info())
+		}
+		return context.Cause(ctx)
 	})
 	return size
 }

@@ -1,0 +1,130 @@
+package folders
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// filled makes some files in a folder, and in folders below it.
+func filled(t *testing.T, folder string, files int) (all []string) {
+	t.Helper()
+	for _, below := range []string{".", "a", "a/b"} {
+		if err := os.MkdirAll(filepath.Join(folder, below), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for i := range files {
+			path := filepath.Join(folder, below, fmt.Sprintf("file-%d", i))
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, path)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestAllIsVisitedOnce(t *testing.T) {
+	for _, files := range []int{0, 1, AtOnce, 3*AtOnce + 7} {
+		dir := t.TempDir()
+		want := filled(t, dir, files)
+		var each, walked []string
+		err := Each(dir, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				each = append(each, path)
+			}
+			return err
+		})
+		if slices.Sort(each); err != nil || !slices.Equal(each, want) {
+			t.Errorf("of %d files in each folder it visits %d, %v", files, len(each), err)
+		}
+		err = fs.WalkDir(Bounded(os.DirFS(dir), 1<<20), ".", func(path string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				walked = append(walked, filepath.Join(dir, path))
+			}
+			return err
+		})
+		if slices.Sort(walked); err != nil || !slices.Equal(walked, want) {
+			t.Errorf("of %d files in each folder a walk visits %d, %v", files, len(walked), err)
+		}
+	}
+}
+
+func TestNamesAreListedUpToTheirBound(t *testing.T) {
+	dir := t.TempDir()
+	filled(t, dir, 10)
+	long := filepath.Join(dir, "a", strings.Repeat("n", 200))
+	if err := os.WriteFile(long, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	least := 0
+	for bytes := 0; ; bytes += 50 {
+		err := fs.WalkDir(Bounded(os.DirFS(dir), bytes), ".", func(_ string, _ fs.DirEntry, err error) error { return err })
+		if err == nil {
+			least = bytes
+			break
+		}
+		if !errors.Is(err, ErrTooMany) {
+			t.Fatal(err)
+		}
+	}
+	if entries := 33; least < entries*perEntry+200 || least > entries*(perEntry+20)+400 {
+		t.Errorf("%d entries take %d bytes", entries, least)
+	}
+}
+
+func TestAnErrorEndsIt(t *testing.T) {
+	dir := t.TempDir()
+	filled(t, dir, 3*AtOnce)
+	visited, stop := 0, errors.New("enough")
+	if err := Each(dir, func(string, fs.DirEntry, error) error { visited++; return stop }); !errors.Is(err, stop) || visited != 1 {
+		t.Errorf("it visits %d after the error, %v", visited-1, err)
+	}
+	if err := Each(filepath.Join(dir, "none"), func(string, fs.DirEntry, error) error { return stop }); err != nil {
+		t.Errorf("what is not there has the error %v", err)
+	}
+	if err := Each(filepath.Join(dir, "file-0"), func(path string, e fs.DirEntry, err error) error { return err }); err == nil {
+		t.Error("a file is a folder")
+	}
+}
+
+// TestFoldersAreHeldOpenUpToABound: a step can nest folders of many entries, and each is open while what is below it is visited.
+func TestFoldersAreHeldOpenUpToABound(t *testing.T) {
+	dir := t.TempDir()
+	below := dir
+	for range mostOpen + 5 {
+		below = filepath.Join(below, "d")
+		if err := os.Mkdir(below, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for i := range AtOnce {
+			if err := os.Symlink("x", filepath.Join(below, fmt.Sprint(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	open := func() int {
+		list, _ := os.ReadDir("/proc/self/fd") // there is none elsewhere than on Linux
+		return len(list)
+	}
+	before, most, deep := open(), 0, 0
+	err := Each(dir, func(_ string, e fs.DirEntry, err error) error {
+		if errors.Is(err, ErrTooDeep) {
+			deep++
+			return nil
+		}
+		if err == nil && e.IsDir() {
+			most = max(most, open())
+		}
+		return err
+	})
+	if most > before+mostOpen+1 || deep != 1 || err != nil {
+		t.Errorf("%d folders are open at a time, %d are too deep, %v", most-before, deep, err)
+	}
+}
