@@ -94,9 +94,17 @@ const maxPlaces = 64
 // takePlace takes the first folder beside the mirror that nobody has: after a restart it is the same one, with
 // the tree, what Bazel has fetched, and without a sandbox maybe the server that a killed process left behind.
 func takePlace(ctx context.Context, mirror worktrees, branch string) (bazelgraph.Place, error) {
-	var err error
+	// A repository rule can leave a program with the bit of its owner: nobody else may start it.
+	places := mirror.Dir() + ".bazel"
+	err := os.MkdirAll(places, 0o700)
+	if err == nil {
+		err = os.Chmod(places, 0o700)
+	}
+	if err != nil {
+		return bazelgraph.Place{}, err
+	}
 	for n := range maxPlaces {
-		place := filepath.Join(mirror.Dir()+".bazel", strconv.Itoa(n))
+		place := filepath.Join(places, strconv.Itoa(n))
 		if err := os.MkdirAll(place, 0o755); err != nil {
 			return bazelgraph.Place{}, err
 		}

@@ -134,3 +134,22 @@ func TestM4WithoutBazelAChangeConflictsWithEverything(t *testing.T) {
 type objectsOnly struct{ Repository }
 
 var _ worktrees = (*gitrepo.Repo)(nil)
+
+// TestNobodyElseReachesWhatRepositoryRulesWrite: a rule can leave a program with the bit of its owner, who is the service's user.
+func TestNobodyElseReachesWhatRepositoryRulesWrite(t *testing.T) {
+	f := newFixture(t)
+	folder := f.repo.Dir() + ".bazel"
+	if err := os.Mkdir(folder, 0o755); err != nil { // as an older release did
+		t.Fatal(err)
+	}
+	place, err := takePlace(t.Context(), f.repo, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(place.Dir, folder+"/") {
+		t.Errorf("it takes %s", place.Dir)
+	}
+	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}

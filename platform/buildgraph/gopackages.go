@@ -77,6 +77,9 @@ func goOptions(queue configuration.Queue, use configuration.AdapterUse) gograph.
 	}
 	own := &options.Commands
 	own.Library, own.Test, own.Module = ofKind(use, "package", template, own.Library), ofKind(use, "test", template, own.Test), ofKind(use, "lock", template, own.Module)
+	if len(ofKind(use, "package", template, nil)) > 0 {
+		own.Untested = nil
+	}
 	own.Vendored = ofKind(use, "lock", template, own.Vendored)
 	for _, in := range queue.Analysis.Inputs {
 		options.Inputs = append(options.Inputs, gograph.Input{Folders: in.Folders, Files: in.Files})
@@ -92,12 +95,14 @@ func goCommands() gograph.Commands {
 	return gograph.Commands{
 		// Without -o a program would be written into the worktree.
 		Library: template("build", "go", "build", "-o", "/dev/null", "{dir}"),
+		// go test builds and vets a package without tests, too, but links no program.
+		Untested: template("vet", "go", "test", "-count=1", "{dir}"),
 		// With -count=1 a test runs although go has a result of it in its cache: that takes files outside of the module for no part
 		// of what a test reads.
 		Test: template("test", "go", "test", "-count=1", "{dir}"),
 		// That the requirements can be met at all, whatever the packages are: these are in no version of a module.
 		Module:   template("resolve", "go", "list", "-m", "all"),
-		Vendored: template("resolve", "go", "list", "-m"), // go refuses "all" there, and compares the folder with go.mod first
+		Vendored: template("resolve", "go", "list", "-m"), // go refuses "all" there; it reads all files of a workspace, and compares a vendor folder with go.mod
 	}
 }
 

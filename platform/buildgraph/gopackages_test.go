@@ -32,6 +32,30 @@ func TestTheAdapterGoMakesATargetOfEachPackage(t *testing.T) {
 	}
 }
 
+// TestAPackageWithoutTestsIsVetted as go test ./... vets it. The mainline would be red for whoever runs that.
+func TestAPackageWithoutTestsIsVetted(t *testing.T) {
+	f := newFixture(t)
+	own := configuration.Analysis{Adapters: []configuration.AdapterUse{{Adapter: configuration.AdapterGo, Steps: []configuration.AdapterStep{{Kind: "package", Name: "own", Run: []string{"own"}}}}}}
+	for _, c := range []struct {
+		analysis configuration.Analysis
+		target   string
+		want     string
+	}{
+		{goes, "m/c", "[go test -count=1 ./c]"},
+		{goes, "m/b", "[go build -o /dev/null ./b]"},
+		{own, "m/c", "[own]"},
+	} {
+		target, _ := f.analyze(c.analysis, goBase(f), files{"a/a.go": "package a // 2\n"}).Parts[0].Target(c.target)
+		var got []string
+		for _, command := range target.Commands {
+			got = append(got, fmt.Sprint(command.Argv))
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s is verified by %v, want %s", c.target, got, c.want)
+		}
+	}
+}
+
 func TestConfiguredInputsArePartOfTheTargetsOfTheirFolders(t *testing.T) {
 	f := newFixture(t)
 	settings := goes

@@ -101,3 +101,38 @@ func TestTheModuleStepFindsWhatNoPackageDoes(t *testing.T) {
 		}
 	}
 }
+
+// TestTheModuleStepOfAWorkspaceAsksNobodyForItsOwnModules: one of a workspace that another requires at the version v0.0.0 has none that a
+// proxy could give, and go list -m all asks for it all the same; nothing else of the go command that builds does.
+func TestTheModuleStepOfAWorkspaceAsksNobodyForItsOwnModules(t *testing.T) {
+	f := newFixture(t)
+	tree := func(required, more string) files {
+		return files{
+			"go.work": "go 1.26\n\nuse (\n\t.\n\t./q\n)\n" + more, "go.mod": "module m\n\ngo 1.26\n\nrequire example.com/q " + required + "\n",
+			"p/p.go": "package p\n\nimport _ \"example.com/q\"\n", "q/go.mod": "module example.com/q\n\ngo 1.26\n", "q/q.go": "package q\n",
+		}
+	}
+	replaced := "\nreplace example.com/q v0.0.0 => ./q\n"
+	hashes := map[targets.Hash]bool{}
+	for _, c := range []struct {
+		why            string
+		required, more string
+		green          bool
+	}{
+		{"a version that nobody has", "v0.0.0", "", true},
+		{"what go writes where it has no version", "v0.0.0-00010101000000-000000000000", "", true},
+		{"a version of a proxy, which must have it", "v1.2.3", "", false},
+		{"a replaced version", "v0.0.0", replaced, true},
+	} {
+		hash, green, output := moduleStep(f, f.commits("", tree(c.required, c.more))[0])
+		if green != c.green || hashes[hash] {
+			t.Errorf("%s: green %v, want %v; its version is that of another: %v\n%s", c.why, green, c.green, hashes[hash], output)
+		}
+		hashes[hash] = true
+	}
+	edit := tree("v0.0.0", "")
+	edit["go.work"] = "go 1.25\n\nuse (\n\t.\n\t./q\n)\n"
+	if _, green, _ := moduleStep(f, f.commits("", edit)[0]); green {
+		t.Error("a module that wants a newer go than the workspace has is green")
+	}
+}

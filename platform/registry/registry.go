@@ -66,6 +66,24 @@ func (r *Registry) Apply(m proto.Message) {
 	}
 }
 
+// At returns the registry as it was at a time, in microseconds since 1970, but for predictors that are not kept any more.
+func (r *Registry) At(us int64) *Registry {
+	then := New()
+	for _, e := range r.Entries {
+		if e.At > us {
+			continue
+		}
+		then.Entries = append(then.Entries, e)
+		switch e.Event {
+		case Promoted:
+			then.inUse[e.Kind] = e.Model
+		case RolledBack:
+			delete(then.inUse, e.Kind)
+		}
+	}
+	return then
+}
+
 func (r *Registry) add(e Entry) {
 	if e.Model == nil {
 		e.Model = &eventsv1.Model{Kind: e.Kind}

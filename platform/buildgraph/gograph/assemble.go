@@ -28,6 +28,7 @@ type assembler struct {
 	pending     []pendingView
 	outside     map[string]targets.Node // by the path that tests name
 	everything  map[string]targets.Node // by the folder that tests may read all of
+	testsBelow  map[string]targets.Node // by the folder whose tests tests may run
 	tests       []testTarget
 	readers     []*reader
 	readerOf    map[*pkg]*reader
@@ -114,7 +115,7 @@ func (l *loading) assemble(ctx context.Context, id string, s *survey) (*targets.
 	a := &assembler{
 		survey: s, loading: l, builder: targets.NewBuilder(Scheme, id),
 		listNodes: map[*buildList]*listNodes{}, modules: map[*repoModule]targets.Node{}, views: map[viewKey]targets.Node{}, outside: map[string]targets.Node{},
-		everything: map[string]targets.Node{}, readerOf: map[*pkg]*reader{},
+		everything: map[string]targets.Node{}, testsBelow: map[string]targets.Node{}, readerOf: map[*pkg]*reader{},
 	}
 	a.selection = matcher{s: s, file: func(i int32) { a.addFile(a.from, i) }, examined: func(path string, isFile bool) {
 		if isFile {
@@ -205,7 +206,11 @@ func (a *assembler) addPending(ctx context.Context) error {
 			if i%64 == 0 && ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			a.addSources(v.node, v.list, v.pkg)
+			if v.tests {
+				a.addFiles(v.node, v.list, v.pkg, v.pkg.tests)
+			} else {
+				a.addSources(v.node, v.list, v.pkg)
+			}
 		}
 		if len(a.views) > maxViews {
 			a.noteIncomplete("packages are built in more than %d ways", maxViews)

@@ -46,11 +46,16 @@ type buildList struct {
 	inside map[string][]string
 	// outside are the external modules at the versions that are used.
 	outside map[string]*external
+	// unpublished: a module of the workspace is required at a version that go writes where there is none, so go cannot list all modules.
+	unpublished bool
 	// disagreements are the reasons for which go refuses to build anything.
 	disagreements []string
 	sums          []sumFile
 	sumPaths      []string
 }
+
+// noVersion is what the go command writes for a module without a version.
+const noVersion = "v0.0.0-00010101000000-000000000000"
 
 // external is a module outside the repository.
 type external struct {
@@ -120,6 +125,9 @@ func (l *buildList) resolve(at func(dir string) *repoModule) {
 				versions[required.Path] = required
 			}
 			r := replaced.of(required)
+			if r == nil && l.workspace != nil && l.inside[required.Path] != nil && (required.Version == "v0.0.0" || required.Version == noVersion) {
+				l.unpublished = true
+			}
 			if r == nil || r.new.Version != "" {
 				continue
 			}

@@ -17,7 +17,7 @@ type factKey struct {
 
 // segmentHeader changes whenever facts or their form do: segments with another
 // one are of no use and are removed.
-const segmentHeader = "landfall go facts 8\n"
+const segmentHeader = "landfall go facts 10\n"
 
 var errSegment = errors.New("the segment is cut short or altered")
 
@@ -28,7 +28,7 @@ func segmentOf(keys []factKey, values []*facts) []byte {
 	for i, key := range keys {
 		f := values[i]
 		var flags byte
-		for bit, set := range []bool{key.foreign, f.cgo, f.unread, f.computed, key.forTests} {
+		for bit, set := range []bool{key.foreign, f.cgo, f.unread, f.computed, key.forTests, f.program} {
 			if set {
 				flags |= 1 << bit
 			}
@@ -66,7 +66,7 @@ func readSegment(content []byte, visit func(factKey, *facts)) error {
 	for range d.number() {
 		flags := d.flags()
 		key := factKey{object: string(d.text()), foreign: flags&1 != 0, forTests: flags&16 != 0}
-		f := &facts{cgo: flags&2 != 0, unread: flags&4 != 0, computed: flags&8 != 0, constraint: string(d.text())}
+		f := &facts{cgo: flags&2 != 0, unread: flags&4 != 0, computed: flags&8 != 0, program: flags&32 != 0, constraint: string(d.text())}
 		f.imports, f.embeds, f.reaches, f.includes, f.outside, f.beside = d.texts(), d.texts(), d.texts(), d.texts(), d.texts(), d.texts()
 		if d.broken {
 			return errSegment

@@ -30,6 +30,8 @@ type facts struct {
 	// wholeModule and wholeRepository; of a file that is there for tests also what can be a package: paths below the folder, import
 	// paths, both with allPackages or without, and wholeFolder. beside are those from the file's own folder, and "." for all data in that.
 	outside, beside []string
+	// program: the file is of package main.
+	program bool
 	// cgo: the file imports "C".
 	cgo bool
 	// constraint is the build constraint in go:build's language, or empty.
@@ -59,6 +61,7 @@ func parseGo(content []byte, forTests bool) *facts {
 	if file == nil {
 		return f
 	}
+	f.program = file.Name != nil && file.Name.Name == "main"
 	embed := false
 	for _, decl := range file.Decls {
 		group, ok := decl.(*ast.GenDecl)

@@ -86,7 +86,7 @@ func FuzzFacts(f *testing.F) {
 }
 
 func describe(f *facts) string {
-	return fmt.Sprintf("%q %q %q %q %q %q %v %v %q %v %v", f.imports, f.embeds, f.reaches, f.includes, f.outside, f.beside, f.cgo, f.computed, f.constraint, f.unread, f.expression != nil)
+	return fmt.Sprintf("%q %q %q %q %q %q %v %v %v %q %v %v", f.imports, f.embeds, f.reaches, f.includes, f.outside, f.beside, f.program, f.cgo, f.computed, f.constraint, f.unread, f.expression != nil)
 }
 
 // FuzzSegment: no content makes reading fail otherwise than by an error, or take

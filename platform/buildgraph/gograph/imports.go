@@ -23,11 +23,12 @@ type viewKey struct {
 	dir  string
 }
 
-// pendingView is a view whose edges are yet to be added.
+// pendingView is a view whose edges are yet to be added; with tests set, those of a package's tests are.
 type pendingView struct {
-	node targets.Node
-	list *listNodes
-	pkg  *pkg
+	node  targets.Node
+	list  *listNodes
+	pkg   *pkg
+	tests bool
 }
 
 // viewOf names a view. The folder's name is quoted where it could be taken for
@@ -49,7 +50,7 @@ func (a *assembler) view(w *listNodes, dir string) targets.Node {
 	node := a.builder.Ref(targets.KindDefinition, viewOf(w, dir))
 	if f := a.folders[dir]; f != nil && f.pkg != nil && f.pkg.hasLibrary(a.snapshot) {
 		a.builder.Definition(viewOf(w, dir), nil)
-		a.pending = append(a.pending, pendingView{node, w, f.pkg})
+		a.pending = append(a.pending, pendingView{node: node, list: w, pkg: f.pkg})
 	}
 	a.views[key] = node
 	return node

@@ -13,7 +13,7 @@ import (
 
 // Scheme is part of every target's hash; it changes when what the adapter takes
 // a tree for does.
-const Scheme = "go/9"
+const Scheme = "go/10"
 
 // Memory bounds what a Loader remembers, in approximate bytes. A zero field
 // takes the default.

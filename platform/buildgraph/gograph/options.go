@@ -53,12 +53,14 @@ type Input struct {
 	Files []string
 }
 
-// Commands are the templates of what verifies the targets of each kind. Vendored is
-// that of modules whose external packages come from a vendor folder. What a command
+// Commands are the templates of what verifies the targets of each kind. Untested
+// verifies a package that has no tests in place of Library; a program without tests
+// is verified by both. Vendored is the template of modules for which go list -m all fails: external packages come from a
+// vendor folder, or a workspace's modules require each other at no version. What a command
 // of Module or Vendored finds may rest on module files alone: no package is part of
 // a module's version.
 type Commands struct {
-	Library, Test, Module, Vendored []Template
+	Library, Untested, Test, Module, Vendored []Template
 }
 
 // Template is a command for each target. In Argv and Dir
@@ -135,7 +137,7 @@ func (o Options) check() error {
 			problems = append(problems, errors.New("an input without files; name some"))
 		}
 	}
-	for _, t := range slices.Concat(o.Commands.Library, o.Commands.Test, o.Commands.Module, o.Commands.Vendored) {
+	for _, t := range slices.Concat(o.Commands.Library, o.Commands.Untested, o.Commands.Test, o.Commands.Module, o.Commands.Vendored) {
 		if t.Name == "" || len(t.Argv) == 0 || t.Argv[0] == "" || t.Timeout < 0 {
 			problems = append(problems, fmt.Errorf("command %q: it needs a name, a program and no negative time limit", t.Name))
 		}

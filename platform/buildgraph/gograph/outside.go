@@ -16,7 +16,8 @@ import (
 const (
 	wholeRepository = "/"
 	wholeModule     = "/go.mod"
-	wholeFolder     = "/." // with all code below the folder
+	wholeFolder     = "/."    // with all code below the folder
+	testsToo        = "/test" // what is named counts with the tests that are there
 )
 
 // allPackages ends a path of facts.outside that stands for all that is below a folder or an import path.
@@ -40,6 +41,9 @@ type pathReader struct {
 	walks, folder bool
 	// runs is set if a program is started, and dot if the working folder is named by a text.
 	runs, dot bool
+	// lists are lists of texts that a program may be started with, and namesGo is set if a text is the name of the go command.
+	lists   [][]string
+	namesGo bool
 	// joined holds arguments of Join that were read as one path, and begun the sums that a longer one begins with.
 	joined, begun map[ast.Node]bool
 	// summed holds texts whose sum was read as a path: by themselves they name no folder above.
@@ -91,6 +95,11 @@ func outsidePaths(content []byte, forTests bool) (outside, beside []string) {
 	if forTests && (r.walks && r.folder || r.runs && r.dot) {
 		r.outside = append(r.outside, wholeFolder)
 	}
+	for _, list := range r.lists {
+		if r.namesGo {
+			r.readGo(list)
+		}
+	}
 	slices.Sort(r.outside)
 	if r.outside = slices.Compact(r.outside); forTests && len(r.outside) > maxImports/2 {
 		return []string{wholeRepository}, nil
@@ -137,6 +146,8 @@ func (r *pathReader) read(decl ast.Decl) scope {
 		case *ast.CallExpr:
 			s.cuts = s.cuts || r.cutsPlace(n, calledName(n))
 			r.call(&s, n, stack, name)
+		case *ast.CompositeLit:
+			r.readTexts(n.Elts)
 		case *ast.BinaryExpr:
 			r.sum(n, stack)
 		case *ast.SliceExpr:
@@ -262,21 +273,94 @@ func (r *pathReader) readProgram(args []ast.Expr) {
 		return
 	}
 	r.runs = true
-	var words []string
-	for _, arg := range args {
-		if text, ok := textOf(arg); ok {
-			words = append(words, text)
-		}
-	}
+	words := wordsOf(args)
 	switch {
 	case len(words) == 0:
 	case walkers[path.Base(words[0])]:
-		r.outside = append(r.outside, wholeFolder)
-	case words[0] == "go" && len(words) > 1 && (words[1] == "work" || words[1] == "mod" || words[1] == "list" && slices.Contains(words, "-m") || slices.Contains(words, "all")):
-		// It reads the go.mod files of all modules that a workspace uses.
+		r.outside = append(r.outside, wholeFolder, testsToo)
+	case words[0] == "go":
+		words := withoutFolder(words[1:])
+		r.readGo(words)
+		if len(words) > 0 && (words[0] == "work" || words[0] == "mod" || words[0] == "list" && slices.Contains(words, "-m") || slices.Contains(words, "all") || slices.Contains(words, "...")) {
+			// It reads the go.mod files of all modules that a workspace uses.
+			r.outside = append(r.outside, wholeRepository)
+		}
+	}
+	for _, word := range words {
+		r.readShell(word)
+	}
+}
+
+// readShell reads a line of a shell for the go command.
+func (r *pathReader) readShell(line string) {
+	words := strings.FieldsFunc(line, isBetweenWords)
+	for i, word := range words {
+		if word == "go" {
+			r.readGo(words[i+1:])
+		}
+	}
+}
+
+// tools are what go tool runs of its own.
+var tools = strings.Fields("addr2line asm buildid cgo compile cover covdata dist distpack doc fix link nm objdump pack pprof preprofile test2json trace vet")
+
+// goCommands are those of the go command that read more than the packages that they name.
+var goCommands = []string{"generate", "tool", "test", "vet", "list", "work", "mod", "run", "build"}
+
+// wordsOf returns the texts of a list from the first one that is known, with "" for each of the others that is not.
+func wordsOf(list []ast.Expr) (words []string) {
+	for _, e := range list {
+		if text, ok := textOf(e); ok {
+			words = append(words, text)
+		} else if len(words) > 0 {
+			words = append(words, "")
+		}
+	}
+	return words
+}
+
+// withoutFolder returns the arguments of the go command from the first one that is known, behind -C and a folder.
+func withoutFolder(words []string) []string {
+	for len(words) > 0 && words[0] == "" {
+		words = words[1:]
+	}
+	if len(words) > 0 && strings.HasPrefix(words[0], "-C") {
+		if at := slices.IndexFunc(words, func(word string) bool { return slices.Contains(goCommands, word) }); at >= 0 {
+			return words[at:]
+		}
+	}
+	return words
+}
+
+// isOwnTool reports whether go tool runs one of its own, by the arguments behind tool.
+func isOwnTool(words []string) bool {
+	at := slices.IndexFunc(words, func(word string) bool { return !strings.HasPrefix(word, "-") })
+	return at >= 0 && slices.Contains(tools, words[at])
+}
+
+// readGo reads the arguments of the go command, as far as they are known.
+func (r *pathReader) readGo(words []string) {
+	words = withoutFolder(words)
+	switch {
+	case len(words) == 0:
+	case words[0] == "generate", words[0] == "tool" && !isOwnTool(words[1:]):
+		// What it runs stands in comments of other files, and in a go.mod.
 		r.outside = append(r.outside, wholeRepository)
-	case words[0] == "go" && slices.Contains(words, "..."):
-		r.outside = append(r.outside, wholeRepository)
+	case words[0] == "test", words[0] == "vet", slices.Contains(words, "-test"):
+		r.outside = append(r.outside, testsToo)
+	}
+}
+
+// readTexts reads a list of texts that may be the go command and its arguments, or the latter alone.
+func (r *pathReader) readTexts(list []ast.Expr) {
+	if !r.forTests {
+		return
+	}
+	words := wordsOf(list)
+	if at := slices.Index(words, "go"); at >= 0 {
+		r.readGo(words[at+1:])
+	} else if len(words) > 0 && slices.Contains([]string{"generate", "tool", "test", "vet", "list"}, words[0]) {
+		r.lists = append(r.lists, words)
 	}
 }
 
@@ -308,6 +392,9 @@ func (r *pathReader) call(s *scope, call *ast.CallExpr, stack []ast.Node, functi
 		if text, ok := textOf(call.Args[0]); ok && (text == "." || text == "./") {
 			r.addBelow("./", true)
 		}
+	}
+	if takesFolder(call) {
+		r.readTexts(call.Args)
 	}
 	switch name := calledName(call); {
 	case name == "exec.Command" || name == "exec.CommandContext":
@@ -436,10 +523,16 @@ func (r *pathReader) literal(s *scope, n *ast.BasicLit, stack []ast.Node) {
 			s.anchor = text
 		}
 	}
+	r.namesGo = r.namesGo || text == "go"
 	if r.joined[n] {
 		return
 	}
 	compared := isCompared(stack)
+	if line, is := strings.CutPrefix(text, "go "); is && r.forTests && !compared {
+		if call, is := stack[len(stack)-1].(*ast.CallExpr); !is || takesFolder(call) {
+			r.readGo(strings.FieldsFunc(line, isBetweenWords))
+		}
+	}
 	if r.forTests && !compared && slices.ContainsFunc(strings.Fields(text), asksForRoot) {
 		r.outside = append(r.outside, wholeRepository)
 	}

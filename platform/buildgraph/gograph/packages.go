@@ -2,6 +2,7 @@ package gograph
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"landfall.build/engine/targets"
@@ -22,13 +23,24 @@ func (a *assembler) addLibrary(p *pkg) {
 	}
 	m, o := p.folder.module, a.loading.loader.options
 	var commands []targets.Command
+	templates := o.Commands.Library
+	untested := len(o.Commands.Untested) > 0 && len(p.tests) == 0
+	switch {
+	case untested && p.isProgram(a.snapshot):
+		templates = slices.Concat(templates, o.Commands.Untested)
+	case untested:
+		templates = o.Commands.Untested
+	}
 	if builtOn(a.snapshot, a.loading.loader.platform, p.folder, p.sources) {
-		commands = expand(o.Commands.Library, a.site(p), o.Env)
+		commands = expand(templates, a.site(p), o.Env)
 	}
 	rest := m.rest(p.folder.path)
 	node := a.target(a.targetName(m, rest), kindLibrary, commands)
 	a.addRivalNames(m, rest, func(on targets.Node) { a.edge(node, on) })
 	a.addSources(node, a.listNodes[m.list], p)
+	if untested { // What passed while it had tests was not verified by Untested.
+		a.edge(node, a.builder.Ref(targets.KindDefinition, "go package without tests"))
+	}
 }
 
 // addTest defines the tests of a package: both those inside it and those of
@@ -64,7 +76,7 @@ func (a *assembler) addModuleTarget(m *repoModule) {
 	w := a.listNodes[m.list]
 	s := site{dir: ".", importPath: m.file.path, module: m.folder.path}
 	templates := o.Commands.Module
-	if w.vendor != nil {
+	if w.vendor != nil || w.unpublished {
 		templates = o.Commands.Vendored
 	}
 	node := a.target(m.moduleTarget(), kindModule, expand(templates, s, o.Env))

@@ -111,6 +111,16 @@ func (p *pkg) hasLibrary(s *snapshot) bool {
 	return false
 }
 
+// isProgram reports whether the package may be a program, which go build links. A file that is too large to be read may be of one.
+func (p *pkg) isProgram(s *snapshot) bool {
+	for _, one := range p.sources {
+		if classOf(s.name(p.folder, one.entry)) == goFile && (one.facts == nil || one.facts.program || one.facts.unread) {
+			return true
+		}
+	}
+	return false
+}
+
 // builtOn reports whether a build takes any of the Go files.
 func builtOn(s *snapshot, p platform, f *folder, files []source) bool {
 	for _, one := range files {

@@ -13,6 +13,8 @@ type testTarget struct {
 	pkg  *pkg
 	// named are the paths that its own files name outside of the working folder.
 	named []string
+	// runs is set if the tests of what is named count.
+	runs bool
 }
 
 // reader is a package whose code, without its tests, names paths outside of a folder.
@@ -61,6 +63,11 @@ func (a *assembler) addReadByTest(node targets.Node, p *pkg) {
 	for _, one := range p.tests {
 		if one.facts != nil {
 			test.named = append(test.named, one.facts.outside...)
+		}
+	}
+	test.runs = slices.Contains(test.named, testsToo)
+	for _, one := range p.tests {
+		if one.facts != nil {
 			a.addReads(test, p.folder, one.facts.beside)
 		}
 	}
@@ -76,6 +83,10 @@ func (a *assembler) addReadByHelpers() {
 		for _, test := range a.tests {
 			if int(test.node) >= len(users) || !users[test.node] || a.edges > maxEdges {
 				continue
+			}
+			if !test.runs && slices.Contains(r.outside, testsToo) {
+				test.runs = true
+				a.addReads(test, test.pkg.folder, test.named) // which it may be called with
 			}
 			a.addReads(test, test.pkg.folder, r.outside)
 			if len(r.beside) > 0 {
@@ -99,15 +110,17 @@ func (a *assembler) addRead(test testTarget, from *folder, name string) {
 	case ".":
 		a.edge(test.node, a.dataNode(from))
 		return
+	case testsToo:
+		return
 	case wholeFolder:
-		a.edge(test.node, a.everythingNode(from.path))
+		a.addEverything(test, from.path)
 		return
 	case wholeRepository:
-		a.edge(test.node, a.everythingNode(""))
+		a.addEverything(test, "")
 		return
 	case wholeModule:
 		if from.module != nil {
-			a.edge(test.node, a.everythingNode(from.module.folder.path))
+			a.addEverything(test, from.module.folder.path)
 		}
 		return
 	}
@@ -119,27 +132,54 @@ func (a *assembler) addRead(test testTarget, from *folder, name string) {
 	switch {
 	case !ok: // It is outside of the repository.
 	case path == "" || isWithin(test.pkg.folder.path, path) || isWithin(from.path, path):
-		a.edge(test.node, a.everythingNode(path))
+		a.addEverything(test, path)
 	default:
-		a.edge(test.node, a.outsideNode(path))
+		a.addNamedOutside(test, path)
 	}
+}
+
+// addEverything makes a test depend on all that is in and below a folder.
+func (a *assembler) addEverything(test testTarget, dir string) {
+	a.edge(test.node, a.everythingNode(dir))
+	if test.runs {
+		a.edge(test.node, a.testTargetsNode(dir))
+	}
+}
+
+// addNamedOutside makes a test depend on what is at a path.
+func (a *assembler) addNamedOutside(test testTarget, path string) {
+	a.edge(test.node, a.outsideNode(path))
+	if !test.runs {
+		return
+	}
+	if path = a.follow(path, a.links).end; a.folders[path] == nil && strings.HasSuffix(path, ".go") {
+		a.addTestTarget(test.node, folderOf(path))
+		return
+	}
+	a.edge(test.node, a.testTargetsNode(path))
 }
 
 // addReadBelow makes a test depend on what a text names: what is there by a path below a folder, and a package by its import path.
 func (a *assembler) addReadBelow(test testTarget, from *folder, name string) {
 	text, all := strings.CutSuffix(name, allPackages)
 	if path, ok := join(from.path, text); ok && a.isCode(from, path, all) {
-		a.edge(test.node, a.outsideNode(path))
+		a.addNamedOutside(test, path)
 	}
 	w := a.listNodes[test.pkg.folder.module.list]
 	switch module := w.longest(text); {
 	case module == "":
 	case all && w.inside[module] != nil:
 		for _, dir := range w.inside[module] {
-			a.edge(test.node, a.everythingNode(below(dir, strings.TrimPrefix(text[len(module):], "/"))))
+			a.addEverything(test, below(dir, strings.TrimPrefix(text[len(module):], "/")))
 		}
 	default:
 		a.addImports(test.node, w, []string{text})
+		if !test.runs {
+			return
+		}
+		for _, dir := range w.inside[module] {
+			a.addTestTarget(test.node, below(dir, strings.TrimPrefix(text[len(module):], "/")))
+		}
 	}
 }
 
@@ -199,6 +239,44 @@ func (a *assembler) outsideNode(named string) targets.Node {
 		a.addPrograms(node, f, func(*folder) bool { return true })
 	}
 	return node
+}
+
+// testTargetsNode returns the node of the tests in and below a folder. Which there are decides what everythingNode and outsideNode name.
+func (a *assembler) testTargetsNode(dir string) targets.Node {
+	node, ok := a.testsBelow[dir]
+	if !ok {
+		node = a.builder.Definition("tests of "+below(dir, "..."), nil)
+		a.testsBelow[dir] = node
+		pending := []string{dir}
+		for len(pending) > 0 && a.edges <= maxEdges {
+			at := pending[len(pending)-1]
+			pending = pending[:len(pending)-1]
+			a.addTestTarget(node, at)
+			if f := a.folders[at]; f != nil {
+				for _, sub := range f.subs {
+					pending = append(pending, sub.path)
+				}
+			}
+		}
+	}
+	return node
+}
+
+// addTestTarget makes a node depend on the tests of a folder, there or not.
+func (a *assembler) addTestTarget(node targets.Node, dir string) {
+	a.edge(node, a.builder.Ref(targets.KindListing, testsIn(dir)))
+	f := a.folders[dir]
+	if f == nil || f.pkg == nil || len(f.pkg.tests) == 0 || f.module == nil {
+		return
+	}
+	switch m := f.module; {
+	case m.list == nil:
+	case f.hidden:
+		a.pending = append(a.pending, pendingView{node: node, list: a.listNodes[m.list], pkg: f.pkg, tests: true})
+	default:
+		a.edge(node, a.builder.Ref(targets.KindTarget, a.targetName(m, m.rest(dir))+" [test]"))
+		a.addRivalNames(m, m.rest(dir), func(on targets.Node) { a.edge(node, on) })
+	}
 }
 
 // addPrograms makes a node depend on the packages of the folders that count, in and below one.

@@ -131,6 +131,94 @@ func TestATestThatReadsWhereItsTextsDoNotSayDependsOnAllThatItCanReach(t *testin
 	}
 }
 
+// TestATestThatStartsGoDependsOnAllThatGoReadsThere: go generate runs what comments of any file say, go tool what a go.mod does, and go
+// test and go vet need what the tests import of the packages that they are given.
+func TestATestThatStartsGoDependsOnAllThatGoReadsThere(t *testing.T) {
+	tree := memoryTree{
+		"go.mod": "module m\n\ngo 1.26\n\ntool m/gen\n", "gen/gen.go": "package main\n\nimport _ \"m/core\"\n", "core/core.go": "package core\n",
+		"svc/a/a.go": "package a\n\n//go:generate go run ../../gen\n", "svc/a/a_test.go": "package a\n\nimport _ \"m/help\"\n", "help/help.go": "package help\n",
+		"far.txt": "1\n", "in/testdata/fix/fix_test.go": "package fix\n\nimport _ \"m/help\"\n", "helper/helper.go": "package helper\n",
+	}
+	generates := []string{"gen/gen.go", "core/core.go", "far.txt"}
+	for name, c := range map[string]struct {
+		folder, body  string
+		reads, leaves []string
+	}{
+		"go generate":                   {"svc/a", `exec.Command("go", "generate", "./...")`, generates, nil},
+		"with arguments in a list":      {"svc/a", `args := []string{"generate", "-x", "./..."}; exec.Command("go", args...)`, generates, nil},
+		"in a shell":                    {"svc/a", `exec.Command("sh", "-c", "cd . && go generate ./...")`, generates, nil},
+		"in another folder":             {"svc/a", `exec.Command("go", "-C", "../b", "generate", "./...")`, generates, nil},
+		"in one that is not known":      {"svc/a", `exec.Command("go", "-C", t.TempDir(), "generate", "./...")`, generates, nil},
+		"a tool with such an argument":  {"svc/a", `exec.Command("go", "tool", "gen", "link")`, generates, nil},
+		"by a helper":                   {"svc/a", `run(t, "go", "generate")`, generates, nil},
+		"as a text":                     {"svc/a", `run(t, "go generate ./...")`, generates, nil},
+		"what a message says":           {"svc/a", `t.Fatal("go generate ./... makes it anew"); t.Logf("run go generate"); name := "generate"`, nil, generates},
+		"a tool of the module":          {"e", `exec.Command("go", "tool", "gen")`, generates, nil},
+		"a tool that is not known":      {"e", `exec.Command("go", "tool", name)`, generates, nil},
+		"of which only more is known":   {"e", `exec.Command("go", "tool", name, "vet")`, generates, nil},
+		"and in a list":                 {"e", `args := []string{"go", "tool", name, "vet"}; exec.Command(args[0], args[1:]...)`, generates, nil},
+		"and by a helper":               {"e", `run(t, "go", "tool", name, "vet")`, generates, nil},
+		"vet after what is not known":   {"e", `run(t, "go", flag, "vet", "../svc/...")`, []string{"svc/a/a_test.go", "help/help.go"}, []string{"far.txt"}},
+		"a tool of go's":                {"e", `exec.Command("go", "tool", "nm", file)`, nil, generates},
+		"go test elsewhere":             {"e", `cmd := exec.Command("go", "test", "./..."); cmd.Dir = "../svc"`, []string{"svc/a/a.go", "svc/a/a_test.go", "help/help.go"}, []string{"far.txt", "gen/gen.go"}},
+		"go test of a package":          {"e", `exec.Command("go", "test", "m/svc/a")`, []string{"svc/a/a.go", "svc/a/a_test.go", "help/help.go"}, []string{"far.txt"}},
+		"go test of a pattern":          {"e", `exec.Command("go", "test", "m/svc/...")`, []string{"svc/a/a_test.go", "help/help.go"}, []string{"far.txt"}},
+		"go vet in a shell":             {"e", `exec.Command("sh", "-c", "go vet ../svc/...")`, []string{"svc/a/a_test.go", "help/help.go"}, []string{"far.txt"}},
+		"go list -test by a helper":     {"e", `run("go", "list", "-deps", "-test", "../svc/a")`, []string{"svc/a/a_test.go", "help/help.go"}, []string{"far.txt"}},
+		"a linter":                      {"e", `exec.Command("golangci-lint", "run", "../svc/...")`, []string{"svc/a/a_test.go", "help/help.go"}, []string{"far.txt"}},
+		"go test below":                 {"svc", `exec.Command("go", "test", "./...")`, []string{"svc/a/a_test.go", "help/help.go"}, []string{"far.txt"}},
+		"go test of what is data":       {"in", `exec.Command("go", "test", "./testdata/fix")`, []string{"in/testdata/fix/fix_test.go", "help/help.go"}, []string{"far.txt"}},
+		"go build, which needs no test": {"e", `exec.Command("go", "build", "../svc/...")`, []string{"svc/a/a.go"}, []string{"help/help.go", "far.txt"}},
+	} {
+		tree := tree.with(memoryTree{c.folder + "/z_test.go": "package z\n\nimport (\n\t\"os/exec\"\n\t\"testing\"\n)\n\nfunc TestIt(t *testing.T) {\n" + c.body + "\n}\n"})
+		target, base := "m/"+c.folder+" [test]", load(t, tree)
+		for _, list := range []struct {
+			files []string
+			want  bool
+		}{{c.reads, true}, {c.leaves, false}} {
+			for _, file := range list.files {
+				after := load(t, tree.with(memoryTree{file: tree[file] + "\n// 2\n"}))
+				if got := hashOf(t, base, target) != hashOf(t, after, target); got != list.want {
+					t.Errorf("%s: %s is an input: %v, want %v", name, file, got, list.want)
+				}
+			}
+		}
+	}
+}
+
+// TestATestThatRunsTheTestsOfAFolderConflictsWithANewOneThere, and with a new import of one, and so does what comes to run it by a helper.
+func TestATestThatRunsTheTestsOfAFolderConflictsWithANewOneThere(t *testing.T) {
+	tree := memoryTree{
+		"go.mod": "module m\n\ngo 1.26\n", "svc/a/a.go": "package a\n", "svc/b/b.go": "package b\n", "svc/b/b_test.go": "package b\n", "help/help.go": "package help\n",
+		"run/run.go":  "package run\n\nimport (\n\t\"os/exec\"\n\t\"testing\"\n)\n\nfunc Tests(t *testing.T, dir string) { exec.Command(\"go\", \"test\", dir) }\n",
+		"e/e_test.go": "package e\n",
+	}
+	base := load(t, tree)
+	for name, first := range map[string]string{
+		"itself":      "package e\n\nimport (\n\t\"os/exec\"\n\t\"testing\"\n)\n\nfunc TestIt(t *testing.T) { exec.Command(\"go\", \"test\", \"../svc/...\") }\n",
+		"by its path": "package e\n\nimport (\n\t\"os/exec\"\n\t\"testing\"\n)\n\nfunc TestIt(t *testing.T) { exec.Command(\"go\", \"test\", \"m/svc/a\", \"m/svc/b\") }\n",
+		"by a helper": "package e\n\nimport (\n\t\"testing\"\n\n\t\"m/run\"\n)\n\nfunc TestIt(t *testing.T) { run.Tests(t, \"../svc/a\"); run.Tests(t, \"../svc/b\") }\n",
+	} {
+		one := targets.Delta(base, load(t, tree.with(memoryTree{"e/e_test.go": first})))
+		for what, edit := range map[string]memoryTree{
+			"a new test":   {"svc/a/a_test.go": "package a\n"},
+			"a new import": {"svc/b/b_test.go": "package b\n\nimport _ \"m/help\"\n"},
+		} {
+			if two := targets.Delta(base, load(t, tree.with(edit))); !one.Footprint().Meets(two.Footprint(), nil).Conflict() {
+				t.Errorf("%s, and %s: the changes are called independent", name, what)
+			}
+		}
+	}
+	imports := tree.with(memoryTree{"svc/b/b_test.go": "package b\n\nimport _ \"m/help\"\n"})
+	helped := targets.Delta(load(t, imports), load(t, imports.with(memoryTree{"help/help.go": "package help\n\n"})))
+	for _, body := range []string{`exec.Command("go", "test", "../svc/b")`, `exec.Command("go", "test", "m/svc/b")`} {
+		comes := imports.with(memoryTree{"e/e_test.go": "package e\n\nimport (\n\t\"os/exec\"\n\t\"testing\"\n)\n\nfunc TestIt(t *testing.T) { " + body + " }\n"})
+		if one := targets.Delta(load(t, imports), load(t, comes)); !one.Footprint().Meets(helped.Footprint(), nil).Conflict() {
+			t.Errorf("%s, and what that test imports: the changes are called independent", body)
+		}
+	}
+}
+
 // The root that a helper looks for is that of the module whose file asks for it.
 func TestTheRootOfAModuleIsNotThatOfTheRepository(t *testing.T) {
 	tree := around.with(memoryTree{"n/t/t_test.go": goText("t", "os path/filepath testing",

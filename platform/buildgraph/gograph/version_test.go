@@ -171,6 +171,38 @@ example.com/m/win: library () go build ./win`
 	}
 }
 
+// TestAPackageWithoutTestsIsVerifiedInAnotherWay checks that its hash is another than with tests: what passed with them was not vetted by its
+// own command.
+func TestAPackageWithoutTestsIsVerifiedInAnotherWay(t *testing.T) {
+	commands := Commands{Library: []Template{{Name: "build", Argv: []string{"go", "build"}}}, Untested: []Template{{Name: "vet", Argv: []string{"go", "test"}}}}
+	tree := memoryTree{"go.mod": "module m\n", "a/a.go": "package a\n", "b/b.go": "package b\n\nimport _ \"m/a\"\n"}
+	base := loadWith(t, Options{Commands: commands}, tree)
+	for name, c := range map[string]struct {
+		edit memoryTree
+		want string
+	}{
+		"without tests":                 {nil, "vet"},
+		"with tests":                    {memoryTree{"a/a_test.go": "package a\n"}, "build"},
+		"with tests from outside":       {memoryTree{"a/a_test.go": "package a_test\n"}, "build"},
+		"a program without tests":       {memoryTree{"a/a.go": "package main\n"}, "build vet"},
+		"with tests of another system":  {memoryTree{"a/a_windows_test.go": "package a\n"}, "build"},
+		"with tests of another package": {memoryTree{"b/b_test.go": "package b\n"}, "vet"},
+	} {
+		graph := loadWith(t, Options{Commands: commands}, tree.with(c.edit))
+		target, _ := graph.Target("m/a")
+		var got []string
+		for _, command := range target.Commands {
+			got = append(got, command.Name)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: m/a is verified by %v, want %s", name, got, c.want)
+		}
+		if same := hashOf(t, base, "m/a") == hashOf(t, graph, "m/a"); same != (c.want == "vet") {
+			t.Errorf("%s: m/a has the hash of a package without tests: %v", name, same)
+		}
+	}
+}
+
 func TestOnlyPackagesThatThePlatformHasAreBuilt(t *testing.T) {
 	commands := Commands{Library: []Template{{Name: "build", Argv: []string{"go", "build"}}}}
 	tree := memoryTree{

@@ -239,6 +239,8 @@ func isConfig(name string) bool {
 	case manifestName, pnpmWorkspace, "lerna.json", "turbo.json", "turbo.jsonc", "nx.json", "workspace.json", "bunfig.toml", "pnpmfile.js", "biome.json", "biome.jsonc",
 		"mise.toml", "rush.json", "deno.json", "deno.jsonc", "babel.json", "jest.json", "vitest.workspace.ts", "vitest.workspace.js", "vitest.workspace.json", "jest.preset.js", "jest.preset.cjs":
 		return true
+	case "landfall.config.yaml": // the queue's
+		return false
 	}
 	return strings.HasPrefix(name, ".") && !isLockName(name) || strings.Contains(name, "config") || strings.Contains(name, ".conf.")
 }

@@ -24,8 +24,12 @@ type alias struct {
 	paths   []string
 }
 
-// maxConfigBytes bounds what is parsed as configuration of the compiler; a larger file is text.
-const maxConfigBytes = 1 << 20
+// maxConfigBytes bounds what is parsed as configuration of the compiler, maxPathsBytes its paths together, each with the baseUrl that
+// it is below; a larger file is text.
+const (
+	maxConfigBytes = 1 << 20
+	maxPathsBytes  = 16 << 20
+)
 
 // parseCompilerFile reads configuration of the TypeScript compiler; nil if it is none.
 func parseCompilerFile(content []byte, isNamed bool) *compilerFile {
@@ -62,9 +66,13 @@ func parseCompilerFile(content []byte, isNamed bool) *compilerFile {
 	for _, r := range file.References {
 		c.inputs = append(c.inputs, configPath(r.Path))
 	}
+	size := 0
 	for _, pattern := range slices.Sorted(maps.Keys(o.Paths)) {
 		a := alias{pattern: pattern}
 		for _, text := range o.Paths[pattern] {
+			if size += len(o.BaseURL) + len(text); size > maxPathsBytes {
+				return nil
+			}
 			a.paths = append(a.paths, configPath(joinText(o.BaseURL, text)))
 		}
 		c.aliases = append(c.aliases, a)

@@ -13,7 +13,7 @@ import (
 )
 
 // Scheme is part of every target's hash; it changes when what the adapter takes a tree for does.
-const Scheme = "node/8"
+const Scheme = "node/9"
 
 // Memory bounds what a Loader remembers, in approximate bytes. A zero field takes the default.
 type Memory struct {

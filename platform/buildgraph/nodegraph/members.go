@@ -21,8 +21,11 @@ type memberPattern struct {
 	alternatives []glob.Pattern
 }
 
-// maxAlternatives bounds what braces of one pattern may stand for.
-const maxAlternatives = 256
+// maxAlternatives bounds what braces of one pattern may stand for, maxPatternBytes how long it is.
+const (
+	maxAlternatives = 256
+	maxPatternBytes = 4096
+)
 
 // parseMemberPatterns parses the patterns of a workspace. The error is for those that are legal and not understood.
 func parseMemberPatterns(texts []string) (memberPatterns, error) {
@@ -83,11 +86,11 @@ func hasExtendedGlob(text string) bool {
 
 // expandBraces returns what a text with {a,b} stands for.
 func expandBraces(text string) (all []string, ok bool) {
+	if len(text) > maxPatternBytes {
+		return nil, false
+	}
 	pending := []string{text}
 	for len(pending) > 0 {
-		if len(pending)+len(all) > maxAlternatives {
-			return nil, false
-		}
 		next := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]
 		end := strings.IndexByte(next, '}')
@@ -101,6 +104,9 @@ func expandBraces(text string) (all []string, ok bool) {
 		begin := strings.LastIndexByte(next[:end], '{')
 		inside := next[begin+1 : end]
 		if begin < 0 || !strings.Contains(inside, ",") {
+			return nil, false
+		}
+		if len(pending)+len(all)+strings.Count(inside, ",")+1 > maxAlternatives {
 			return nil, false
 		}
 		for option := range strings.SplitSeq(inside, ",") {

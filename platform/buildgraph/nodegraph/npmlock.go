@@ -27,6 +27,9 @@ func parseNPMLock(content []byte) *lock {
 	}
 	wanted := make(map[string][]string, len(packages))
 	for key, raw := range packages {
+		if len(key) > maxKeyBytes {
+			return newLock(unknownLock)
+		}
 		var e struct {
 			Link                                                                  bool
 			Resolved                                                              string

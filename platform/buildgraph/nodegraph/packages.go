@@ -73,16 +73,7 @@ func (a *assembler) addDependencies(v viewpoint, p *pack) {
 				a.addRequirement(v.from, p, p.requirement(name))
 			}
 		}
-		if a.matched += len(aliases); a.matched > maxMatchWork {
-			continue // The survey's bound, which makes the graph incomplete.
-		}
-		for _, alias := range aliases {
-			for _, path := range alias.matches(spec) {
-				if at, ok := join(alias.dir, withoutWildcards(path)); ok {
-					specs[at] = true
-				}
-			}
-		}
+		a.addAliased(specs, spec, aliases)
 	}
 	for _, text := range p.file.paths {
 		for _, spec := range pathsIn(text) {
@@ -214,6 +205,27 @@ func (a *assembler) hasPackagesBelow(p *pack) bool {
 		}
 	}
 	return false
+}
+
+// aliasedWork is what a path that an alias stands for counts among comparisons, so that ten million of them are made at most.
+const aliasedWork = maxMatchWork / 10_000_000
+
+// addAliased adds the paths that a specifier stands for. At the survey's bound, which makes the graph incomplete, it adds none.
+func (a *assembler) addAliased(specs map[string]bool, spec string, aliases []placedAlias) {
+	if a.matched += len(aliases); a.matched > maxMatchWork {
+		return
+	}
+	for _, alias := range aliases {
+		paths := alias.matches(spec)
+		if a.matched += aliasedWork * len(paths); a.matched > maxMatchWork {
+			return
+		}
+		for _, path := range paths {
+			if at, ok := join(alias.dir, withoutWildcards(path)); ok {
+				specs[at] = true
+			}
+		}
+	}
 }
 
 // aliases returns the aliases of the compiler that count for a package: those of its own configuration, of that above

@@ -46,6 +46,7 @@ func (p problems) invalid() error {
 const (
 	maxManifestBytes = 4 << 20   // a package.json or pnpm-workspace.yaml
 	maxLockBytes     = 128 << 20 // a lock file
+	maxKeyBytes      = 1000      // a folder in package-lock.json: each above it is looked into for what it needs
 	maxSourceBytes   = 32 << 20  // a source or configuration file
 	maxLinkBytes     = 4096      // a symbolic link
 	maxPackages      = 100_000

@@ -85,6 +85,8 @@ func TestConfigurationIsPartOfEveryVersion(t *testing.T) {
 	}, IgnoreFolders: []string{"odd"}}
 	for path, want := range map[string]string{
 		"api/x/y.yaml": "., " + everyUtil + ", packages/tool", "api/x/y.txt": ".", "VERSION": everyone + ", . [install]", "odd/package-lock.json": ".",
+		"plain.yaml": "., packages/app, packages/app [test]", "landfall.config.yaml": "., packages/app, packages/app [test]", // which no tool reads
+		"other.config.yaml": everyone,
 	} {
 		tree := sample.with(memoryTree{"odd/package.json": "{}"})
 		got := affected(targets.Delta(loadWith(t, o, tree), loadWith(t, o, tree.with(memoryTree{path: "{}"}))))
