@@ -62,6 +62,10 @@ func (l Limits) processesExceeded() string {
 	return fmt.Sprintf("had more than %d processes and threads at once (%s)", l.Processes, cmp.Or(l.Setting, "builder.process_limit"))
 }
 
+func (l Limits) uncounted() string {
+	return fmt.Sprintf("kept its memory and processes from being counted (%s)", cmp.Or(l.Setting, "builder.memory_limit"))
+}
+
 func size(bytes int64) string {
 	switch {
 	case bytes >= 1<<30:
@@ -79,7 +83,7 @@ const (
 )
 
 // For returns the limits of the steps of a builder on this machine. By default a step has half of the memory, and an equal share of
-// half of the processes that the machine allows. What the machine does not say is not bounded.
+// half of the processes that the machine allows the service's user. What the machine does not say is not bounded.
 func For(b configuration.Builder) Limits {
 	memory, processes := machine()
 	l := Limits{}

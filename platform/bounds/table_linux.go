@@ -2,7 +2,10 @@ package bounds
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 
@@ -19,36 +22,73 @@ type Process struct {
 
 // Table reads /proc. Processes come and go meanwhile: who ends a tree repeats until nothing is left.
 func Table() []Process {
-	names := processNames()
-	table := make([]Process, 0, len(names))
+	names, err := namesIn("/proc")
+	if err != nil {
+		return nil
+	}
+	table, _ := tableOf(names)
+	return table
+}
+
+// tableOf returns the processes among the names in /proc, and why one of them could not be read, which is no error if it has ended.
+func tableOf(names []string) (table []Process, problem error) {
+	table = make([]Process, 0, len(names))
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		stat, err := os.ReadFile("/proc/" + name + "/stat")
-		if err != nil {
-			continue
+		entry, ok, err := readStat(pid, "/proc/"+name)
+		problem = cmp.Or(problem, err)
+		if ok && entry.Resident == 0 && entry.Threads > 1 {
+			// Its main thread may have ended: then only the others show its memory.
+			threads, err := namesIn("/proc/" + name + "/task")
+			problem = cmp.Or(problem, err)
+			for _, thread := range threads {
+				of, _, err := readStat(pid, "/proc/"+name+"/task/"+thread)
+				problem = cmp.Or(problem, err)
+				if entry.Resident = of.Resident; entry.Resident > 0 {
+					break
+				}
+			}
 		}
-		if entry, ok := parseStat(pid, stat); ok {
+		if ok {
 			table = append(table, entry)
 		}
 	}
-	return table
+	return table, problem
 }
 
-func processNames() []string {
-	directory, err := os.Open("/proc")
+// namesIn returns the names in a folder of /proc, none if it is not there.
+func namesIn(folder string) ([]string, error) {
+	directory, err := os.Open(folder)
 	if err != nil {
-		return nil
+		return nil, unlessEnded(err)
 	}
 	defer directory.Close()
-	names, _ := directory.Readdirnames(-1)
-	return names
+	names, err := directory.Readdirnames(-1)
+	return names, unlessEnded(err)
+}
+
+// readStat reads the file stat in the folder of a process, or of a thread of it. ok is false if it has ended.
+func readStat(pid int, folder string) (p Process, ok bool, err error) {
+	text, err := os.ReadFile(folder + "/stat")
+	if err != nil {
+		return p, false, unlessEnded(err)
+	}
+	p, ok = parseStat(pid, text)
+	return p, ok, nil
+}
+
+func unlessEnded(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
 }
 
 // parseStat reads "pid (name) state ppid pgrp session …". The name is whatever the process calls itself, parentheses and spaces
-// included, so that fields count from the last parenthesis. A zombie has nothing left to end.
+// included, so that fields count from the last parenthesis. A zombie has nothing left to end, unless other threads of it go on.
 func parseStat(pid int, stat []byte) (Process, bool) {
 	end := bytes.LastIndexByte(stat, ')')
 	if end < 0 {
@@ -56,7 +96,7 @@ func parseStat(pid int, stat []byte) (Process, bool) {
 	}
 	const parent, session, threads, resident = 1, 3, 17, 21
 	fields := bytes.Fields(stat[end+1:])
-	if len(fields) <= resident || len(fields[0]) != 1 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+	if len(fields) <= resident || len(fields[0]) != 1 || fields[0][0] == 'X' {
 		return Process{}, false
 	}
 	var numbers [resident + 1]int64
@@ -66,6 +106,9 @@ func parseStat(pid int, stat []byte) (Process, bool) {
 			return Process{}, false
 		}
 		numbers[field] = number
+	}
+	if fields[0][0] == 'Z' && numbers[threads] < 2 {
+		return Process{}, false
 	}
 	return Process{
 		PID: pid, Parent: int(numbers[parent]), Session: int(numbers[session]), Threads: int(numbers[threads]),
@@ -96,12 +139,19 @@ func Below(root int, table []Process) []Process {
 // Exceeded returns what the processes below root have done that the limits forbid, "" if nothing. If root is 1 of a PID namespace,
 // all others are below it. shared is a file system in memory that is theirs alone, "" if there is none.
 //
-// Memory without a process (pipes, files of memfd_create that nobody has mapped) is not seen.
+// Memory without a process (pipes, files of memfd_create and segments of shmget that nobody has mapped) is not seen.
 func (l Limits) Exceeded(root int, shared string) string {
-	if root == 1 && l.Processes > 0 && len(processNames()) > l.Processes+512 {
-		return l.processesExceeded() // more names than processes and files of /proc: to read each would take too long
+	names, unread := namesIn("/proc")
+	if root == 1 && l.Processes > 0 && len(names) > l.Processes+min(512, max(128, l.Processes/2)) {
+		// To read each of so many would take too long. Processes that have ended and were not waited for count too: they hold numbers of the
+		// namespace, and on a busy machine they can leave none for others before so many live.
+		return l.processesExceeded()
 	}
-	below := Below(root, Table())
+	table, unseen := tableOf(names)
+	if errors.Is(cmp.Or(unread, unseen), unix.EMFILE) {
+		return l.uncounted() // we have few files open: they have lowered our limit
+	}
+	below := Below(root, table)
 	threads, resident := 0, int64(0)
 	for _, p := range below {
 		threads += p.Threads
@@ -162,7 +212,7 @@ func proportion(pid int) (anonymous, sharing int64, known bool) {
 	return anonymous, sharing, known
 }
 
-// machine returns the memory of this machine and how many processes and threads it allows; 0 is unknown.
+// machine returns the memory of this machine, and how many processes and threads it allows this user; 0 is unknown.
 func machine() (memory int64, processes int) {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
@@ -172,6 +222,11 @@ func machine() (memory int64, processes int) {
 		if n := numberIn(file); n > 0 && (processes == 0 || n < int64(processes)) {
 			processes = int(n)
 		}
+	}
+	// The kernel holds root to no limit of a user's processes.
+	var ofUser unix.Rlimit
+	if os.Geteuid() != 0 && unix.Getrlimit(unix.RLIMIT_NPROC, &ofUser) == nil && ofUser.Cur < uint64(processes) {
+		processes = int(ofUser.Cur)
 	}
 	// A container has the bounds of its cgroup.
 	if own, _, err := ownCgroup(); err == nil {

@@ -23,8 +23,7 @@ func (s Spec) Wrap(cmd *exec.Cmd) error {
 	if err != nil {
 		return err
 	}
-	// The very program that runs, also after its file was replaced.
-	cmd.Path, cmd.Args, cmd.Dir = "/proc/self/exe", []string{"landfall", enterArgument, string(text)}, "/"
+	cmd.Path, cmd.Args, cmd.Dir = OwnProgram(), []string{"landfall", enterArgument, string(text)}, "/"
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -59,11 +58,14 @@ func becomeProgram(text string) error {
 	if err := bounds.EndFirst(); err != nil {
 		return err
 	}
+	if err := ForbidDumps(); err != nil {
+		return err
+	}
 	if err := Restrict(); err != nil {
 		return err
 	}
-	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
-		return fmt.Errorf("forbid core dumps: %w", err)
+	if err := LimitFilesAndProcesses(); err != nil {
+		return err
 	}
 	if err := unix.CloseRange(3, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("keep descriptors: %w", err)

@@ -28,6 +28,28 @@ func (s Spec) Attributes(attributes *syscall.SysProcAttr) {
 	}
 }
 
+// ownProgram is a link of the kernel's to the program that runs, also after its file was replaced.
+const ownProgram = "/proc/self/exe"
+
+// OwnProgram returns the path by which a sandbox must be started with this process's program. Steps reach the program's file by
+// /proc/PID/exe, and must not change its permissions. Started by path, the file is in the mounts of the new process, which [Spec.Enter]
+// makes read-only. Started by /proc/self/exe, it is in the mounts of this process, which a sandbox cannot change. If the file was
+// replaced, it has no path, and OwnProgram returns /proc/self/exe.
+func OwnProgram() string {
+	path, err := os.Readlink(ownProgram)
+	if err != nil {
+		return ownProgram
+	}
+	found, err := os.Stat(path)
+	if err != nil {
+		return ownProgram
+	}
+	if own, err := os.Stat(ownProgram); err != nil || !os.SameFile(own, found) {
+		return ownProgram
+	}
+	return path
+}
+
 // Enter puts this process, which was started with [Spec.Attributes], into the sandbox. An error wraps [ErrUnavailable]; the
 // process must then end.
 func (s Spec) Enter() error {
@@ -87,6 +109,34 @@ func Restrict() error {
 	// On a kernel without filters the rest of the sandbox still holds.
 	if err := filterCalls(); err != nil && err != unix.EINVAL && err != unix.ENOSYS && err != errNoFilter {
 		return fmt.Errorf("filter system calls: %w", err)
+	}
+	return nil
+}
+
+// usualFiles bounds how many files a program of a sandbox may have open that asks for no more: some look at each number up to there.
+const usualFiles = 64 << 10
+
+// LimitFilesAndProcesses lets this process, and all that it starts, have three quarters of the open files that it might, and of the
+// processes and threads that its user might. The kernel lets a user have as many descriptors under way in sockets as the one who sends
+// some may have files open, and a sandbox is made by sending some: what runs in another one could have taken them all. Processes count
+// for the user of the service, which could start no thread once they are at its limit. The kernel holds root to none.
+func LimitFilesAndProcesses() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	limit.Max -= limit.Max / 4
+	limit.Cur = min(limit.Max, usualFiles)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("limit open files: %w", err)
+	}
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit); err != nil || limit.Cur == unix.RLIM_INFINITY {
+		return err
+	}
+	limit.Cur -= limit.Cur / 4
+	limit.Max = limit.Cur
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
+		return fmt.Errorf("limit processes: %w", err)
 	}
 	return nil
 }

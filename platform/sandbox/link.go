@@ -12,12 +12,13 @@ const (
 	LinkCarried = "carried"
 )
 
-// Addresses of the link. Resolvers have those that follow LinkResolver.
+// Addresses of the link. Resolvers have those that follow LinkResolver. The guest has no neighbour but the gateway, which all packets go
+// to: the kernel has one table of neighbours for all namespaces, and who asks for many of its own would take those of the machine.
 var (
-	LinkGuest    = netip.MustParsePrefix("198.18.73.2/24")
+	LinkGuest    = netip.MustParsePrefix("198.18.73.2/32")
 	LinkGateway  = netip.MustParseAddr("198.18.73.1")
 	LinkResolver = netip.MustParseAddr("198.18.73.53")
-	LinkGuest6   = netip.MustParsePrefix("fd4c:616e:6466::2/64")
+	LinkGuest6   = netip.MustParsePrefix("fd4c:616e:6466::2/128")
 	LinkGateway6 = netip.MustParseAddr("fd4c:616e:6466::1")
 
 	LinkGuestHardware   = [6]byte{0x02, 'l', 'a', 'n', 'd', 2}

@@ -70,8 +70,11 @@ func (s Spec) makeLink() (near, far netlink.Link, err error) {
 	if far, err = netlink.LinkByName(farEnd); err != nil {
 		return nil, nil, err
 	}
-	// The far end takes no part in what goes over it: it has no addresses, and its hardware address is not the gateway's.
-	_ = netlink.LinkSetIP6AddrGenMode(far, nl6AddressesNone) // a system without IPv6
+	// The far end takes no part in what goes over it: it has no addresses, and its hardware address is not the gateway's. The near one
+	// has those that it is given, and none by which all of fe80::/64 would be its neighbours.
+	for _, end := range []netlink.Link{far, near} {
+		_ = netlink.LinkSetIP6AddrGenMode(end, nl6AddressesNone) // a system without IPv6
+	}
 	return near, far, errors.Join(netlink.LinkSetUp(far), netlink.LinkSetUp(near))
 }
 
@@ -89,7 +92,7 @@ func (s Spec) route(near netlink.Link) error {
 		if err := netlink.NeighAdd(&netlink.Neigh{LinkIndex: index, State: unix.NUD_PERMANENT, IP: gateway.AsSlice(), HardwareAddr: LinkGatewayHardware[:]}); err != nil {
 			return fmt.Errorf("the gateway %s: %w", gateway, err)
 		}
-		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: index, Gw: gateway.AsSlice()}); err != nil {
+		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: index, Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}); err != nil {
 			return fmt.Errorf("the route by %s: %w", gateway, err)
 		}
 		return nil

@@ -173,6 +173,10 @@ func (s Spec) makeRoot() error {
 	if err := os.Symlink("/tmp", "/var/tmp"); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	// The program that runs keeps these mounts in use, and steps reach it by /proc/PID/exe.
+	if err := setAttributes(outside, unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY); err != nil {
+		return err
+	}
 	if err := unix.Unmount(outside, unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("leave the old root folder: %w", err)
 	}
@@ -294,7 +298,8 @@ func makeDevices() error {
 		if err := makeMountPoint(path, false); err != nil {
 			return err
 		}
-		if err := bind(path, path, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC); err != nil {
+		// Read-only: a device can be written all the same, but root cannot set its permissions, which are those of the whole machine.
+		if err := bind(path, path, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC|unix.MOUNT_ATTR_RDONLY); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}

@@ -93,8 +93,8 @@ const packages = "/node_modules/"
 
 // ToolPaths returns what the folders of a PATH need to be readable for the programs in them to run: the folders themselves,
 // where one is the bin of an installation (a toolchain, with lib beside bin) the whole of it, and the same for the programs
-// elsewhere that links in them lead to, or the node_modules that such a program is in. Home folders and folders whose names begin with a dot are not taken for
-// installations: credentials are kept there.
+// elsewhere that links in them lead to, or the node_modules that such a program is in. Home folders, and folders whose names begin
+// with a dot, are not taken for installations: credentials are kept there.
 func ToolPaths(path string, home string) []string {
 	var list []string
 	add := func(path string) {

@@ -44,6 +44,8 @@ type Missing struct {
 	// Tools are files with content that are there for tools of package systems. To read one is to look for it, unless such a tool does.
 	// Where the value is set an interpreter may, too: many read the manifests of the folders above a program.
 	Tools map[string]bool
+	// Crates are folders with Rust packages, "." for the root, whose own targets fail if cargo cannot make out what they consist of.
+	Crates []string
 	// Believe is set if tools of package systems may list all folders and read Tools. The adapters know what these tools depend on.
 	Believe bool
 }

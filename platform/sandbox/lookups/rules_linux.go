@@ -29,8 +29,8 @@ type rule struct {
 
 	all   bool // whatever it looks for
 	lists func(w *Watch, p process, folder, lacks string) bool
-	reads func(w *Watch, file string) bool          // files of Missing.Tools
-	looks func(w *Watch, q query, path string) bool // for what is not there, or only by its name
+	reads func(w *Watch, file string) bool                     // files of Missing.Tools
+	looks func(w *Watch, p process, q query, path string) bool // for what is not there, or only by its name
 }
 
 // rules are the programs that are not believed to depend on all that they look for. A program needs one rule that lets it.
@@ -46,12 +46,18 @@ var rules = []rule{
 	{program: named(`python.*`), does: buildsForUV, byTools: true, adapter: true, lists: everywhere, looks: whetherThere},
 	// Libraries for tests and build scripts ask cargo where the workspace is.
 	{program: named("cargo"), does: describes, adapter: true, lists: everywhere, reads: every},
-	// Tests build the program under test. They fail where a package is absent.
-	{program: named("go"), does: builds, adapter: true, lists: everywhere},
+	// cargo looks for the programs, tests and so on of all members, to build some.
+	{program: named("cargo"), lists: ofOtherCrate, looks: whetherThereInOtherCrate},
+	// Tests build the program under test. They fail where a package is absent. What code embeds is not looked for by its name.
+	{program: named("go"), does: builds, adapter: true, lists: embeddingNothing},
+	// Of packages that others import, go asks for no tests.
+	{program: named("go"), adapter: true, lists: importedByGo},
 	// In a workspace go reads the go.mod of each module, to find packages.
 	{program: named("go"), does: findsPackages, adapter: true, reads: ofGo},
 	// turbo reads the manifests of all members and the lock file, to find which scripts it runs first.
-	{file: regexp.MustCompile(`/node_modules/(.*/)?turbo$`), does: runsScripts, adapter: true, reads: ofNode},
+	{file: programOfTurbo, does: runsScripts, adapter: true, reads: ofNode},
+	// nx makes its graph of all members where it is installed, and before it runs scripts.
+	{file: regexp.MustCompile(`/node$`), does: isNx, adapter: true, lists: everywhere, reads: ofNode, looks: projectOfNx},
 	// esbuild looks for settings in its working directory and above. vite, vitest and tsup start it.
 	{file: regexp.MustCompile(`/node_modules/(.*/)?esbuild$`), adapter: true, lists: above},
 	// Interpreters read the manifests above the code that they run, or run code that does.
@@ -113,6 +119,108 @@ func builds(p process) bool {
 		!slices.ContainsFunc(p.words(), func(word string) bool { return strings.Contains(word, "...") })
 }
 
+// codeOfGo are the names of files that alter a package for those that import it.
+var codeOfGo = regexp.MustCompile(`^go\.mod$|\.(?:go|c|cc|cpp|cxx|m|h|hh|hpp|hxx|f|F|for|f90|s|S|sx|swig|swigcxx|syso)$`)
+
+// importedByGo reports whether go may list a folder of a package that others import: go was told to build or test only packages in its
+// working folder and below, and the folder lacks nothing that matters to those that import it.
+func importedByGo(w *Watch, p process, folder, _ string) bool {
+	within := p.workingDirectory()
+	words := p.words()
+	if within == "" || w.absent[folder] || w.hollow[folder] || strings.HasPrefix(filepath.Join(w.root, folder)+"/", within+"/") ||
+		len(words) < 2 || !slices.Contains([]string{"build", "install", "run", "test", "vet"}, words[1]) {
+		return false
+	}
+	for _, word := range words[2:] {
+		below := word == "." || strings.HasPrefix(word, "./") && !slices.Contains(strings.Split(word, "/"), "..")
+		outside := path.IsAbs(word) && !strings.HasPrefix(word+"/", w.root+"/")
+		if word != "" && !below && !outside && (!strings.HasPrefix(word, "-") || strings.Contains(word, "...") || strings.Contains(word, "coverpkg")) {
+			return false
+		}
+	}
+	return !w.lackOfGo().code[folder] && embeddingNothing(w, p, folder, "")
+}
+
+// embeddingNothing reports whether //go:embed gives no reason to refuse a list of a folder: no code in it or above it embeds its files, or
+// nothing but tests is lacking there.
+func embeddingNothing(w *Watch, _ process, folder, _ string) bool {
+	if !w.lackOfGo().files[folder] {
+		return true
+	}
+	if len(w.embeds(folder)) > 0 {
+		return false
+	}
+	for below := folder; below != "."; below = path.Dir(below) {
+		for _, first := range w.embeds(path.Dir(below)) {
+			if is, err := path.Match(first, path.Base(below)); is || err != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// lackOfGo tells what folders lack. code has those that lack code of their own, other than tests; files has those that lack any file but
+// tests, in them or below.
+type lackOfGo struct{ code, files map[string]bool }
+
+// lackOfGo returns what folders lack. It works that out once, since as much may be lacking as the repository has files.
+func (w *Watch) lackOfGo() *lackOfGo {
+	if w.forGo != nil {
+		return w.forGo
+	}
+	w.forGo = &lackOfGo{code: map[string]bool{}, files: map[string]bool{}}
+	for _, lacks := range []map[string]bool{w.absent, w.empty, w.hollow} {
+		for name := range lacks {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			folder := path.Dir(name)
+			if codeOfGo.MatchString(path.Base(name)) {
+				w.forGo.code[folder] = true
+			}
+			for ; !w.forGo.files[folder]; folder = path.Dir(folder) {
+				w.forGo.files[folder] = true
+			}
+		}
+	}
+	return w.forGo
+}
+
+// embeds returns the first parts of the patterns by which the code of a folder embeds files; "*" for a file that cannot be read.
+func (w *Watch) embeds(folder string) []string {
+	firsts, known := w.embedding[folder]
+	if known {
+		return firsts
+	}
+	files, _ := os.ReadDir(filepath.Join(w.root, folder))
+	for _, file := range files {
+		if !strings.HasSuffix(file.Name(), ".go") {
+			continue
+		}
+		text, err := readRegular(filepath.Join(w.root, folder, file.Name()))
+		if err != nil || len(text) == mostManifest {
+			firsts = append(firsts, "*")
+		}
+		for _, line := range directive.FindAllSubmatch(text, -1) {
+			for _, pattern := range strings.Fields(string(line[1])) {
+				first, _, _ := strings.Cut(strings.TrimPrefix(strings.Trim(pattern, "\"`"), "all:"), "/")
+				if first == "." {
+					first = "*"
+				}
+				firsts = append(firsts, first)
+			}
+		}
+	}
+	if w.embedding == nil {
+		w.embedding = map[string][]string{}
+	}
+	w.embedding[folder] = firsts
+	return firsts
+}
+
+var directive = regexp.MustCompile(`(?m)^[ \t]*//go:embed[ \t]+(.*)$`)
+
 var aboutModules = regexp.MustCompile(`^--?m(=|$)`)
 
 // findsPackages reports whether go is about packages, and not about modules.
@@ -132,6 +240,54 @@ func runsScripts(p process) bool {
 	})
 }
 
+// script returns the absolute path of the script that Node runs, "" if it is not known.
+func (p process) script() string {
+	words := p.words()
+	if len(words) < 2 || path.Base(words[0]) != "node" {
+		return ""
+	}
+	if path.IsAbs(words[1]) {
+		return path.Clean(words[1]) // pnpm starts programs by node_modules/.bin/../turbo.
+	}
+	return path.Join(p.workingDirectory(), words[1])
+}
+
+// projectOfNx lets nx look for files, and read the settings of projects that are not there.
+func projectOfNx(_ *Watch, _ process, q query, file string) bool {
+	return !q.reads || path.Base(file) == "project.json"
+}
+
+var (
+	programOfTurbo = regexp.MustCompile(`/node_modules/(.*/)?turbo$`)
+	scriptOfTurbo  = regexp.MustCompile(`/node_modules/(?:\.bin/turbo|turbo/bin/turbo)$`)
+	partOfNx       = regexp.MustCompile(`/node_modules/(?:\.bin/nx|nx/bin/[\w-]+(?:\.js)?)$`)
+	scriptOfNx     = regexp.MustCompile(`/node_modules/(?:\.bin/nx|nx/bin/(nx|post-install)(?:\.js)?|nx/src/project-graph/plugins/isolation/(plugin-worker)(?:\.js)?)$`)
+
+	// othersOfNx are the commands of nx that print, change or watch what it finds of the workspace, run scripts of any member, or ask git.
+	othersOfNx = named("(affected|dep-graph|format|print|sync|view)(:.*|-.*)?|add|connect|daemon|g|generate|graph|import|init|list|login|mcp|migrate|release|repair|report|reset|run-many|show|watch")
+)
+
+// isNx reports whether a process is the script that npm runs where it installs nx, or an nx that runs scripts.
+func isNx(p process) bool {
+	words := p.words()
+	if len(words) < 2 {
+		return false
+	}
+	is := scriptOfNx.FindStringSubmatch(p.script())
+	switch {
+	case is == nil:
+		return false
+	case is[1] == "post-install":
+		return true
+	case is[2] != "": // It reads for the one that started it.
+		above, err := parent(p.id)
+		return err == nil && above > 1 && isNx(process{id: above})
+	}
+	of := slices.IndexFunc(words[2:], func(word string) bool { return !strings.HasPrefix(word, "-") })
+	return of >= 0 && words[2+of] != "" && !othersOfNx.MatchString(words[2+of]) &&
+		!slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "--graph") })
+}
+
 // scriptsOfBuilds are the files with code of a project that runs while it is built.
 var scriptsOfBuilds = []string{"setup.py", "build.py", "hatch_build.py", "pdm_build.py"}
 
@@ -144,10 +300,10 @@ func buildsForUV(p process) bool {
 	})
 }
 
-func whetherThere(_ *Watch, q query, _ string) bool { return !q.reads }
+func whetherThere(_ *Watch, _ process, q query, _ string) bool { return !q.reads }
 
 // programOfMember reports whether the manifest of the nearest folder above a file names it as a program.
-func programOfMember(w *Watch, _ query, file string) bool {
+func programOfMember(w *Watch, _ process, _ query, file string) bool {
 	for folder := path.Dir(file); ; folder = path.Dir(folder) {
 		text, err := readRegular(filepath.Join(w.root, folder, "package.json"))
 		if err != nil && folder != "." {
@@ -204,7 +360,7 @@ func (r rule) lets(w *Watch, p process, q query, at, lacks string, forTools bool
 			return false
 		}
 	case !q.listed && !forTools && r.looks != nil:
-		if !r.looks(w, q, at) {
+		if !r.looks(w, p, q, at) {
 			return false
 		}
 	default:
@@ -276,8 +432,8 @@ var (
 	commandOption = regexp.MustCompile(`^-[a-z]*c$`) // the command of a shell follows
 )
 
-// byTools reports whether whatever started a process is a tool of a package system, or a shell with a command of its own. A program or
-// a script of the folder is neither.
+// byTools reports whether whatever started a process is a tool of a package system, one that runs their scripts, or a shell with a command
+// of its own. Another program or script of the folder is none.
 func (p process) byTools(root string) bool {
 	own := os.Getpid()
 	for {
@@ -289,7 +445,8 @@ func (p process) byTools(root string) bool {
 			return true
 		}
 		p = processOf(above, root)
-		if words := p.words(); !ofPackages.MatchString(p.name) &&
+		if words := p.words(); !ofPackages.MatchString(p.name) && !programOfTurbo.MatchString(p.file) &&
+			!scriptOfTurbo.MatchString(p.script()) && !partOfNx.MatchString(p.script()) &&
 			(!shells.MatchString(p.name) || len(words) < 2 || !commandOption.MatchString(words[1])) {
 			return false
 		}

@@ -24,7 +24,7 @@ type Watch struct {
 	partial                      map[string]bool // folders that lack some of their entries
 	forTools                     map[string]bool // Missing.Tools
 	believes                     bool            // Missing.Believe
-	names                        []string        // Missing.Names
+	names, crates                []string        // Missing.Names, Missing.Crates
 
 	mu        sync.Mutex
 	err       error
@@ -32,6 +32,9 @@ type Watch struct {
 	foundSize int               // bytes of its paths
 	// known holds the queries that need no answer, and plain the absolute paths that are there and are no links.
 	known, plain pathSet
+	// forGo is lackOfGo, nil until it is asked for; embedding has what embeds returned, by folder.
+	forGo     *lackOfGo
+	embedding map[string][]string
 }
 
 // pathSet is a set of paths. It is emptied once they take mostKnown bytes.
@@ -50,7 +53,7 @@ func (s *pathSet) add(path string) {
 // New returns a watch of a folder, whose path is absolute and without links.
 func New(root string, missing Missing) *Watch {
 	w := &Watch{root: filepath.Clean(root), absent: map[string]bool{}, empty: map[string]bool{}, hollow: map[string]bool{}, shown: map[string]bool{}, partial: map[string]bool{},
-		forTools: missing.Tools, believes: missing.Believe, names: missing.Names, found: map[string]Lookup{}}
+		forTools: missing.Tools, believes: missing.Believe, names: missing.Names, crates: missing.Crates, found: map[string]Lookup{}}
 	for _, name := range missing.Absent {
 		w.absent[name] = true
 		w.partial[path.Dir(name)] = true
