@@ -66,6 +66,8 @@ const (
 	Quarantine Verb = "quarantine"
 	// Urgent gives a change a benefit above 1.
 	Urgent Verb = "urgent"
+	// Simulate has the gateway simulate another setting.
+	Simulate Verb = "simulate"
 	// Models puts a model into use; Deliveries has webhooks or dead letters sent again.
 	Models     Verb = "models"
 	Deliveries Verb = "deliveries"
@@ -73,7 +75,7 @@ const (
 	ManageTokens Verb = "tokens"
 )
 
-// need is what a verb asks for: role of anybody, own of who owns the change. NoRole as own: the owner needs role as well.
+// need is the role that a verb takes: role for any change, own for the caller's own. With NoRole as own both take role.
 type need struct {
 	verb      Verb
 	role, own Role
@@ -93,6 +95,7 @@ var needs = []need{
 	{Hold, Operator, NoRole, "holding or releasing a change"},
 	{Pause, Operator, NoRole, "pausing or resuming the queue"},
 	{Quarantine, Operator, NoRole, "quarantining a target"},
+	{Simulate, Operator, NoRole, "simulating other settings"},
 	{Models, Operator, NoRole, "choosing models"},
 	{Deliveries, Operator, NoRole, "sending deliveries again"},
 	{ManageTokens, Admin, NoRole, "managing tokens"},
@@ -147,18 +150,22 @@ const (
 // Decision is whether something is allowed.
 type Decision struct {
 	Allowed bool
-	// Role is that by which it is allowed, or what the caller has.
+	// Role is the caller's in the queue.
 	Role Role
 	// Code, Reason and Advice say why not, and what to do.
 	Code           Code
 	Reason, Advice string
 }
 
-// AllQueues stands for every queue in rules and tokens.
-const AllQueues = "*"
+// AllQueues stands for every queue in rules and tokens. NoQueue stands for none in Rules.Decide: a refusal about several queues names none
+// of them.
+const (
+	AllQueues = "*"
+	NoQueue   = ""
+)
 
-// Decide reports whether a caller may do something to a queue. Of a change that is somebody's, it says whose: Decide is asked
-// without one for verbs that touch none.
+// Decide reports whether a caller may do something to a queue. of is whose the change is that it is done to; the zero value for a verb
+// that is about no change.
 func (r *Rules) Decide(c Caller, v Verb, queue string, of Owner) Decision {
 	n, known := needOf(v)
 	if !known {
@@ -189,6 +196,9 @@ func (r *Rules) Decide(c Caller, v Verb, queue string, of Owner) Decision {
 			least = n.own
 		}
 		d.Code, d.Reason = Forbidden, fmt.Sprintf("In the queue %s %s needs the role %s; you have %s.", bounded(queue), n.doing, least, d.Role)
+		if queue == NoQueue {
+			d.Reason = fmt.Sprintf("You have the role %s in no queue, and %s needs it.", least, n.doing)
+		}
 		d.Advice = "landfall whoami shows your roles; access.rules in the configuration give them."
 	}
 	return d

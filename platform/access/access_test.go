@@ -56,6 +56,7 @@ var may = map[access.Verb]string{
 	access.Pause:        "- - - v v",
 	access.Quarantine:   "- - - v v",
 	access.Models:       "- - - v v",
+	access.Simulate:     "- - - v v",
 	access.Deliveries:   "- - - v v",
 	access.ManageTokens: "- - - - v",
 }
@@ -116,6 +117,8 @@ func TestClaimsFitAsTheRuleSays(t *testing.T) {
 		{`{"realm_access":{"roles":["a","b"]}}`, "{realm_access.roles: b}", true},
 		{`{"realm_access":{"roles":["a","b"]}}`, "{realm_access: b}", false},
 		{`{"https://example.com/roles":["b"]}`, "{'https://example.com/roles': b}", true},
+		{`{"kubernetes.io":{"namespace":"ci","serviceaccount":{"name":"lander"}}}`, "{kubernetes.io.namespace: ci, kubernetes.io.serviceaccount.name: lander}", true},
+		{`{"kubernetes.io":{"namespace":"other"}}`, "{kubernetes.io.namespace: ci}", false},
 		{`{"admin":true,"level":3}`, "{admin: true, level: 3}", true},
 		{`{"admin":false}`, "{admin: true}", false},
 		{`{"groups":null}`, "{groups: '*'}", false},
@@ -260,6 +263,38 @@ func TestTokensAreBounded(t *testing.T) {
 	}
 }
 
+// TestTokensThatHaveExpiredLeaveRoomForOthers: a program that makes one an hour does not take all places in a year.
+func TestTokensThatHaveExpiredLeaveRoomForOthers(t *testing.T) {
+	var tokens access.Tokens
+	grant := access.Grant{Role: access.Viewer, Queues: []string{"*"}}
+	last, _ := made(t, &tokens, grant, time.Time{})
+	for range access.MaxTokens - 1 {
+		made(t, &tokens, grant, noon.Add(time.Hour))
+	}
+	create := func(at time.Time) bool {
+		id, hash, _ := access.NewToken()
+		m, err := access.Created(id, hash, "late", grant, time.Time{}, at, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens.Apply(m)
+		_, is := tokens.Get(id)
+		return is
+	}
+	if create(noon.Add(time.Hour - time.Second)) {
+		t.Error("there is room while all are in force")
+	}
+	if !create(noon.Add(time.Hour)) {
+		t.Error("there is no room when all but one have expired")
+	}
+	if _, is := tokens.Get(last); !is {
+		t.Error("the one that lasts is gone")
+	}
+	if n := len(tokens.List()); n > 1002 {
+		t.Errorf("%d tokens are kept, two of which are in force", n)
+	}
+}
+
 func TestNamesCannotForgeLines(t *testing.T) {
 	c := access.Identified(issuer+"\n", "a\nlevel=ERROR", "\x1b[2Jroot\u202e\xff", "", nil)
 	a := c.Actor(access.Lander)
@@ -273,6 +308,14 @@ func TestNamesCannotForgeLines(t *testing.T) {
 	}
 	if got := access.Identified(issuer, "a", "Root <root@example.com>", "a@example.com", nil).Author(); got != "Root rootexample.com <a@example.com>" {
 		t.Errorf("the author is %s", got)
+	}
+	// Without an author, that of the commits would be named: anybody.
+	for _, name := range []string{"@", "<>", "@<@>"} {
+		for _, subject := range []string{"7", "<@>"} {
+			if got := access.Identified(issuer, subject, name, "", nil).Author(); got == "" || strings.ContainsAny(got, "<>@") {
+				t.Errorf("%s, whose name is %q, is the author %q", subject, name, got)
+			}
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 const (
 	// IssuerToken vouches for tokens of Landfall.
 	IssuerToken = "landfall"
-	// IssuerOpen is of callers whose name is believed (access: open).
+	// IssuerOpen is of callers whose name is believed (access.mode: open).
 	IssuerOpen = "open"
 	// IssuerLog is of those who can write the log themselves: commands with the account of an operator, programs on Kafka.
 	IssuerLog = "log"
@@ -114,17 +114,20 @@ func (c Caller) Shown() string {
 }
 
 // Author returns the caller as the author of its changes: with its address if that is verified, else without anything that could be
-// taken for one.
+// taken for one. It is never empty: an empty author stands for the one that the commits name.
 func (c Caller) Author() string {
-	name := strings.Map(func(r rune) rune {
-		if strings.ContainsRune("<>@", r) {
-			return -1
-		}
-		return r
-	}, c.Shown())
+	plain := func(text string) string {
+		return strings.TrimSpace(strings.Map(func(r rune) rune {
+			if strings.ContainsRune("<>@", r) {
+				return -1
+			}
+			return r
+		}, text))
+	}
+	name := plain(c.Shown())
 	switch {
 	case c.Email == "":
-		return name
+		return cmp.Or(name, plain(Clean(c.Subject, MaxNameBytes)), "unknown")
 	case c.Shown() == c.Email:
 		return c.Email
 	}

@@ -10,6 +10,7 @@ import (
 
 	"landfall.build/engine/targets"
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/identity"
 )
 
 // Rules say which roles the callers have that an issuer vouches for. They are those of a configuration, and do not change.
@@ -76,7 +77,7 @@ func (k claim) fits(c Caller) bool { return slices.ContainsFunc(claimValues(c, k
 
 const maxClaimValues = 10_000
 
-// claimValues returns the values of a claim as text. A name that is none of the claims is a path to one, with dots.
+// claimValues returns the values of a claim as text, by a name as Identity.Claim takes it.
 func claimValues(c Caller, name string) []string {
 	switch name {
 	case "sub":
@@ -88,20 +89,7 @@ func claimValues(c Caller, name string) []string {
 		}
 		return []string{c.Email}
 	}
-	value, has := c.claims[name]
-	for at := any(c.claims); !has; {
-		first, rest, more := strings.Cut(name, ".")
-		inner, is := at.(map[string]any)
-		if !is {
-			return nil
-		}
-		if at, is = inner[first]; !is {
-			return nil
-		}
-		if name = rest; !more {
-			value, has = at, true
-		}
-	}
+	value := identity.Identity{Claims: c.claims}.Claim(name)
 	list, is := value.([]any)
 	if !is {
 		list = []any{value}

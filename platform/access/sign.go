@@ -30,6 +30,7 @@ func RequestText(contentType string, value []byte) []byte {
 }
 
 // signedText returns what a signature is of: who asks for what. It names the log and the request, so that it is good for no other one.
+// What people read of the change (title, description, uri, team, host, labels) is not in it.
 func signedText(log string, r *eventsv1.LandRequest) []byte {
 	h := sha512.New()
 	field := func(texts ...string) {
@@ -38,10 +39,18 @@ func signedText(log string, r *eventsv1.LandRequest) []byte {
 			h.Write([]byte(text))
 		}
 	}
-	field("landfall land request 1", log, r.SignedBy, r.RequestId, r.Queue, r.Change, r.Author, fmt.Sprint(r.Revision), fmt.Sprint(math.Float64bits(r.Benefit)))
+	version := "landfall land request 1"
+	reviewed := slices.ContainsFunc(r.Entries, func(e *eventsv1.Entry) bool { return e.GetReview() != nil })
+	if reviewed {
+		version = "landfall land request 2"
+	}
+	field(version, log, r.SignedBy, r.RequestId, r.Queue, r.Change, r.Author, fmt.Sprint(r.Revision), fmt.Sprint(math.Float64bits(r.Benefit)))
 	writeLength(h, len(r.Entries))
 	for _, e := range r.Entries {
 		field(e.GetRef(), e.GetCommit())
+		if reviewed {
+			field(e.GetReview().GetBranch(), e.GetReview().GetShown())
+		}
 	}
 	writeLength(h, len(r.Requires))
 	field(r.Requires...)

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -74,6 +75,18 @@ type Token struct {
 	hash []byte
 }
 
+// At returns a token as it was at a time, and whether it had been made. Its last use is zero where it was later: the one before is not
+// kept.
+func (t Token) At(at time.Time) (then Token, made bool) {
+	if t.Revoked.After(at) {
+		t.Revoked = time.Time{}
+	}
+	if t.LastUse.After(at) {
+		t.LastUse = time.Time{}
+	}
+	return t, !t.Created.After(at)
+}
+
 // NewToken makes a token. The secret is in text alone, which is shown once.
 func NewToken() (id string, hash []byte, text string) {
 	id, secret := strings.ToLower(rand.Text()[:idBytes]), strings.ToLower(rand.Text()[:secretBytes])
@@ -119,13 +132,22 @@ func (t *Tokens) Apply(m proto.Message) {
 	}
 }
 
-// create takes the first record of an id: a second one cannot give it another secret.
+// create takes the first record of an id: a second one cannot give it another secret. If there is no room, it first forgets the tokens that
+// had expired by then.
 func (t *Tokens) create(m *eventsv1.TokenCreated) {
 	if t.byID == nil {
 		t.byID = map[string]*Token{}
 	}
 	role, known := ParseRole(m.Role)
-	if t.byID[m.Token] != nil || len(m.Hash) != sha256.Size || !known || len(t.byID)-len(t.inactive) >= MaxTokens {
+	if t.byID[m.Token] != nil || len(m.Hash) != sha256.Size || !known {
+		return
+	}
+	if len(t.byID)-len(t.inactive) >= MaxTokens {
+		maps.DeleteFunc(t.byID, func(_ string, token *Token) bool {
+			return token.Revoked.IsZero() && !token.Expires.IsZero() && !token.Expires.After(time.UnixMicro(m.StampUs))
+		})
+	}
+	if len(t.byID)-len(t.inactive) >= MaxTokens {
 		return
 	}
 	token := &Token{ID: m.Token, Name: m.Name, Grant: Grant{Role: role, Queues: m.Queues}, Created: time.UnixMicro(m.StampUs).UTC(), By: m.Actor, hash: m.Hash}

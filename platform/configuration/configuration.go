@@ -78,6 +78,8 @@ type Queue struct {
 	// Branch is the mainline, without refs/heads/.
 	Branch   string           `yaml:"branch" minimum:"1" maximum:"200" pattern:"line"`
 	Strategy landing.Strategy `yaml:"strategy" enum:"squash,rebase,merge"`
+	// Shadow has the queue decide what others land on the mainline, which is only read, on or off.
+	Shadow string `yaml:"shadow" enum:"on,off"`
 	// Pool names the workers that run its steps. Weight is how much the queue's steps count among those of other queues of the
 	// pool.
 	Pool   string  `yaml:"pool" pattern:"name"`
@@ -491,7 +493,7 @@ type Builder struct {
 	Lease time.Duration `yaml:"lease" minimum:"1s" maximum:"10m"`
 	// MemoryLimit bounds all processes of a step together. Nil: half of the machine's memory.
 	MemoryLimit *Size `yaml:"memory_limit" minimum:"16MiB" maximum:"16TiB"`
-	// ProcessLimit bounds the processes of a step and their threads. Nil: what the machine allows, divided among the workers.
+	// ProcessLimit bounds the processes of a step and their threads. Nil: half of what the machine allows the service's user, divided among the workers.
 	ProcessLimit *int `yaml:"process_limit" minimum:"32" maximum:"4194304"`
 	// ContainerRuntime is the path of docker or podman, for steps with an image. Empty: the one on PATH of steps, if any.
 	ContainerRuntime string `yaml:"container_runtime" maximum:"4096" pattern:"line"`

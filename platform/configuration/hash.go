@@ -32,6 +32,9 @@ func (q Queue) Hash() Hash {
 	w.text("repository", q.Repository)
 	w.text("branch", q.Branch)
 	w.text("strategy", string(q.Strategy))
+	if q.Shadow != Off {
+		w.text("shadow", q.Shadow)
+	}
 	w.text("pool", q.Pool)
 	w.number("weight", q.Weight)
 	w.integer("pool.workers", int64(q.PoolWorkers))
@@ -188,7 +191,7 @@ func (q Queue) Reading() Hash {
 	analysis := q.Analysis
 	analysis.Timeout, analysis.Hubs = 0, nil
 	return Queue{
-		Analysis: analysis, Base: q.Base,
+		Analysis: analysis, Base: q.Base, Shadow: Off,
 		Steps: Steps{
 			Environment: q.Steps.Environment, Workspace: q.Steps.Workspace, Groups: q.Steps.Groups, RunsOn: q.Steps.RunsOn,
 		},

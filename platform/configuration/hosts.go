@@ -36,6 +36,9 @@ type Host struct {
 	Label string `yaml:"label" minimum:"1" maximum:"50" pattern:"line"`
 	// OnPush says what becomes of a change to whose pull request something is pushed.
 	OnPush string `yaml:"on_push" enum:"withdraw,keep"`
+	// Branches says what becomes of the branch of a pull request that lands in other commits: it is moved there first, so that the host
+	// calls the pull request merged, or stays.
+	Branches string `yaml:"branches" enum:"move,keep"`
 	// Checks names jobs and statuses of a commit that must have passed, besides what the host asks for itself. A name may have *.
 	Checks []string `yaml:"checks" maximum:"100"`
 	// Queues has the repository of each queue, owner/name; at GitLab also group/group/name.
@@ -49,10 +52,12 @@ const (
 	HostGitLab     = "gitlab"
 	OnPushWithdraw = "withdraw"
 	OnPushKeep     = "keep"
+	BranchesMove   = "move"
+	BranchesKeep   = "keep"
 )
 
 // NewHost returns a host with the defaults.
-func NewHost() Host { return Host{Label: "landfall", OnPush: OnPushWithdraw} }
+func NewHost() Host { return Host{Label: "landfall", OnPush: OnPushWithdraw, Branches: BranchesMove} }
 
 func newHosts() Hosts { return Hosts{Listen: "127.0.0.1:7879", Poll: 30 * time.Second} }
 
@@ -91,6 +96,9 @@ func checkHosts(c *Configuration, at *path, f *findings) {
 			where := place.child("queues").child(queue)
 			if _, known := c.Queues[queue]; !known {
 				f.add(where, fmt.Sprintf("is of %s, which is not under queues", quote(queue)), adviseName(queue, c.QueueNames()))
+			}
+			if c.Queues[queue].Shadow == On {
+				f.add(where, "is of a shadow, in which nobody asks for anything", "leave it out, or set shadow of the queue to off")
 			}
 			if other, twice := of[queue]; twice {
 				f.add(where, fmt.Sprintf("is of a queue that has a repository at %s too", other), "a queue lands on one repository")

@@ -2,8 +2,17 @@ package configuration
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
+
+// TestNobodyAsksInAShadow at a host.
+func TestNobodyAsksInAShadow(t *testing.T) {
+	_, err := Parse([]byte("version: 1\nrepositories: {shop: {url: a}}\nqueues: {main: {repository: shop, shadow: on}}\nhosts: {servers: {forge: {url: 'https://x', token: {file: /x}, secret: {file: /x}, queues: {main: acme/shop}}}}\n"), "test.yaml", Defaults{Workers: 1})
+	if err == nil || !strings.Contains(err.Error(), "hosts.servers.forge.queues.main: is of a shadow") {
+		t.Errorf("the error is %v", err)
+	}
+}
 
 // TestAGitLabHasGroupsInGroupsAndChecks, which other hosts have not.
 func TestAGitLabHasGroupsInGroupsAndChecks(t *testing.T) {

@@ -17,7 +17,8 @@ type Access struct {
 	Mode string `yaml:"mode" enum:"open,required"`
 	// OpenNetwork lets a gateway be open that other machines reach, on or off.
 	OpenNetwork string `yaml:"open_network" enum:"on,off"`
-	// Logs is the least role that reads what steps print.
+	// Logs is the least role that may read the output of steps. Whoever may read the queue sees up to three lines of it, which say why a
+	// step failed.
 	Logs string `yaml:"logs" enum:"viewer,contributor,lander,operator,admin"`
 	// Requests says which records are taken that programs write to landfall.land-requests. accept: all, those without a signature as
 	// a lander's. signed: those that one of Publishers has signed. refuse: none.

@@ -50,7 +50,7 @@ f.yaml:18: queues.main.steps.log_limit: "64MB" is not a size; write a whole numb
 f.yaml:20: queues.main.steps.environment.variables.GOMAXPROCS: is a list, must be a text, a number, true or false
 f.yaml:21: queues.main.retries.failed: is given twice, first on line 21; remove one
 f.yaml:24: queues.main.analysis.whole_repository_steps[0].run: is the text "go test ./...", must be a list; write it as ["go", "test", "./..."]
-f.yaml:25: queues.main.quux: is not a known field; known are repository, branch, strategy, pool, weight, workers, speculation, steps, retries, flaky, priors, analysis, limits, admission, base, quotas
+f.yaml:25: queues.main.quux: is not a known field; known are repository, branch, strategy, shadow, pool, weight, workers, speculation, steps, retries, flaky, priors, analysis, limits, admission, base, quotas
 f.yaml:26: broker: is a list, must be a mapping; write 'name: value' lines below it, indented`
 	if got := problemsOf(t, text).Error(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

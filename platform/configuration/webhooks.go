@@ -24,11 +24,14 @@ type Webhook struct {
 	AllowPrivate string `yaml:"allow_private" enum:"on,off"`
 }
 
-// On is the value of settings that are on or off.
-const On = "on"
+// Values of settings that are on or off.
+const (
+	On  = "on"
+	Off = "off"
+)
 
 // NewWebhook returns a webhook with the defaults.
-func NewWebhook() Webhook { return Webhook{AllowPrivate: "off"} }
+func NewWebhook() Webhook { return Webhook{AllowPrivate: Off} }
 
 // SecretPlace says where a service finds a value. Exactly one of its fields is there.
 type SecretPlace struct {

@@ -273,6 +273,22 @@ type Missing struct {
 	Sentence string `json:"sentence"`
 }
 
+// For returns m for somebody who may read only these of its queues: its sentence names no others.
+func (m Missing) For(queues []string) Missing {
+	m.Sentence = strings.Replace(m.Sentence, place(m.Partition, m.Queues), place(m.Partition, queues), 1)
+	m.Queues = queues
+	return m
+}
+
+// place returns a partition and the queues on it, for sentences.
+func place(partition int32, queues []string) string {
+	word := "queue"
+	if len(queues) > 1 {
+		word = "queues"
+	}
+	return fmt.Sprintf("partition %d (%s %s)", partition, word, strings.Join(queues, ", "))
+}
+
 // Instance is one process of a service.
 type Instance struct {
 	Service  string    `json:"service"`
@@ -460,10 +476,7 @@ func (f *Fleet) look(key workKey, now time.Time) (Ownership, *Missing) {
 	if effect == "" || w == nil {
 		return o, nil
 	}
-	where := fmt.Sprintf("partition %d (queue %s)", key.partition, strings.Join(o.Queues, ", "))
-	if len(o.Queues) > 1 {
-		where = fmt.Sprintf("partition %d (queues %s)", key.partition, strings.Join(o.Queues, ", "))
-	}
+	where := place(key.partition, o.Queues)
 	since, text := w.last, ""
 	idle := now.Sub(w.last)
 	switch {

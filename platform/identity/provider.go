@@ -144,6 +144,12 @@ func newProvider(name string, settings configuration.Issuer) (*Provider, error) 
 // Metadata returns what the issuer says of itself, from memory if that is there. The error is ErrUnreachable.
 func (p *Provider) Metadata(ctx context.Context) (Metadata, error) { return p.metadata.get(ctx) }
 
+// Reach asks the issuer whether it answers, unless it was asked a few seconds ago. The error is ErrUnreachable.
+func (p *Provider) Reach(ctx context.Context) error {
+	_, err := p.metadata.again(ctx)
+	return err
+}
+
 // Problem returns why nobody can sign in by the issuer, "" if there is nothing in the way.
 func (p *Provider) Problem() string {
 	p.metadata.mu.Lock()

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -72,10 +73,13 @@ func (r *remote[T]) again(ctx context.Context) (T, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.err != nil {
-		return r.value, fmt.Errorf("%w: %w", ErrUnreachable, r.err)
+	switch {
+	case r.err == nil:
+		return r.value, nil
+	case errors.Is(r.err, ErrUnreachable): // of a fetch that needs another value of the issuer
+		return r.value, r.err
 	}
-	return r.value, nil
+	return r.value, fmt.Errorf("%w: %w", ErrUnreachable, r.err)
 }
 
 // fly fetches for all who wait. Who asked first may have gone before the answer comes.

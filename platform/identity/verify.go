@@ -64,7 +64,7 @@ func (s *Issuers) Run(ctx context.Context) {
 func (p *Provider) keepFresh(ctx context.Context, log *slog.Logger) {
 	away := false
 	for ctx.Err() == nil {
-		err := p.refresh(ctx)
+		err := p.Refresh(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -85,8 +85,8 @@ func (p *Provider) keepFresh(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// refresh asks the issuer what it says of itself, and for its keys.
-func (p *Provider) refresh(ctx context.Context) error {
+// Refresh reads the issuer's metadata and keys again. It returns ErrUnreachable if the issuer does not answer.
+func (p *Provider) Refresh(ctx context.Context) error {
 	if p.Settings.KeysFile == "" {
 		if _, err := p.metadata.again(ctx); err != nil {
 			return err
@@ -221,6 +221,10 @@ func (p *Provider) WithUserInfo(who Identity, text []byte) (Identity, error) {
 // logoutEvent is what tokens have that end sessions. Those name somebody and are for the same client, but sign nobody in.
 const logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
 
+// judged are the claims that decide whether a token counts. The library matches their names in any case, and takes the last of several: a
+// claim Aud that somebody chose would replace aud.
+var judged = []string{"iss", "sub", "aud", "exp", "nbf", "iat", "nonce"}
+
 func (p *Provider) identity(token *oidc.IDToken) (Identity, error) {
 	var claims json.RawMessage
 	if err := token.Claims(&claims); err != nil {
@@ -229,6 +233,11 @@ func (p *Provider) identity(token *oidc.IDToken) (Identity, error) {
 	identity, err := FromClaims(p.Settings.URL, claims, ClaimNames(p.Settings.Claims))
 	if err != nil {
 		return Identity{}, err
+	}
+	for name := range identity.Claims {
+		if slices.ContainsFunc(judged, func(exact string) bool { return name != exact && strings.EqualFold(name, exact) }) {
+			return Identity{}, fmt.Errorf("%w: it has a claim whose name differs from a registered one in upper and lower case alone", ErrRefused)
+		}
 	}
 	if events, is := identity.Claims["events"].(map[string]any); is && events[logoutEvent] != nil {
 		return Identity{}, fmt.Errorf("%w: the token is for signing out", ErrRefused)

@@ -169,6 +169,10 @@ func TestForgedAndStolenTokensAreRefused(t *testing.T) {
 		text, _ := signed.CompactSerialize()
 		return text
 	}
+	// like signs claims with one more, whose name differs from another's in upper and lower case alone.
+	like := func(change map[string]any, claim string) string {
+		return oidctest.SignIDToken(testKey(), "k", "RS256", strings.TrimSuffix(i.claims(change), "}")+","+claim+"}")
+	}
 	full := func() string {
 		signed, err := jose.ParseSignedCompact(good, algorithms)
 		if err != nil {
@@ -208,6 +212,10 @@ func TestForgedAndStolenTokensAreRefused(t *testing.T) {
 		"for nobody":                                i.sign(map[string]any{"aud": nil}),
 		"for an empty audience":                     i.sign(map[string]any{"aud": ""}),
 		"for a part of the audience":                i.sign(map[string]any{"aud": "landfall2"}),
+		"with a claim like the audience":            like(map[string]any{"aud": "elsewhere"}, `"Aud":"landfall"`),
+		"with a claim like its end":                 like(map[string]any{"exp": 1}, `"EXP":99999999999`),
+		"with a claim like its beginning":           like(map[string]any{"nbf": 99999999999}, `"nBf":1`),
+		"with a claim like its issuer":              like(nil, `"I\u017fs":"`+i.URL+`"`),
 		"of another issuer":                         i.sign(map[string]any{"iss": "https://elsewhere"}),
 		"of an issuer for another audience":         i.sign(map[string]any{"iss": other.URL}),
 		"of no issuer":                              i.sign(map[string]any{"iss": nil}),
@@ -274,7 +282,7 @@ func TestAKeyThatTheIssuerTakesBackIsGoneWithTheNextLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	i.serve(oidctest.PublicKey{PublicKey: newRSA(2048).Public(), KeyID: "next", Algorithm: "RS256"})
-	if err := s.providers[0].refresh(t.Context()); err != nil {
+	if err := s.providers[0].Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Verify(t.Context(), old); !errors.Is(err, ErrRefused) {
@@ -286,7 +294,7 @@ func TestWhileTheIssuerIsAwayKnownKeysGoOn(t *testing.T) {
 	i := newIssuer(t)
 	s := verifying(t, configuration.Issuer{URL: i.URL, Audiences: []string{"landfall"}})
 	i.away.Store(true)
-	if _, err := s.Verify(t.Context(), i.sign(nil)); !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrRefused) {
+	if _, err := s.Verify(t.Context(), i.sign(nil)); !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrRefused) || strings.Count(err.Error(), ErrUnreachable.Error()) != 1 {
 		t.Errorf("at the start: %v", err)
 	}
 	i.away.Store(false)
@@ -294,7 +302,7 @@ func TestWhileTheIssuerIsAwayKnownKeysGoOn(t *testing.T) {
 		t.Errorf("once it is there: %v", err)
 	}
 	i.away.Store(true)
-	s.providers[0].refresh(t.Context())
+	s.providers[0].Refresh(t.Context())
 	if _, err := s.Verify(t.Context(), i.sign(map[string]any{"sub": "8"})); err != nil {
 		t.Errorf("a new token by a known key: %v", err)
 	}

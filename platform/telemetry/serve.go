@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"landfall.build/platform/health"
+	"landfall.build/platform/listening"
 )
 
 // Health is GET /healthz: whether each service of the process can work, and how far it has read. Its status is 200 even if one cannot.
@@ -51,7 +52,7 @@ func (t *Telemetry) Serve(ctx context.Context, address string, process *health.P
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
 	context.AfterFunc(ctx, func() { server.Close() })
 	go func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(listening.Bounded(listening.Patient(listener, logger), listening.Usual(nil), logger)); !errors.Is(err, http.ErrServerClosed) {
 			logger.Warn("metrics are no longer served", "error", err)
 		}
 	}()
