@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,7 +75,7 @@ func checkOutFor(ctx context.Context, worktree *gitrepo.Worktree, tree string, p
 		return space{}, worktree.Checkout(ctx, tree)
 	}
 	err = worktree.CheckoutOnly(ctx, tree, func(entries []gitrepo.Entry) map[string]bool {
-		s = spaceOf(entries, closed, target)
+		s = spaceOf(entries, part.Graph, closed, target)
 		s.folder = buildgraph.Folder(part.Graph, target)
 		return s.files
 	})
@@ -82,7 +83,7 @@ func checkOutFor(ctx context.Context, worktree *gitrepo.Worktree, tree string, p
 }
 
 // spaceOf returns what a closed workspace holds of a tree: its files, and names.
-func spaceOf(entries []gitrepo.Entry, closed *targets.Workspace, target string) space {
+func spaceOf(entries []gitrepo.Entry, graph *targets.Graph, closed *targets.Workspace, target string) space {
 	s := space{files: closed.Files, all: make([]string, len(entries))}
 	for i, e := range entries {
 		s.all[i] = e.Path
@@ -101,6 +102,14 @@ func spaceOf(entries []gitrepo.Entry, closed *targets.Workspace, target string) 
 	s.missing.Believe, s.missing.Tools = !written, closed.Tools
 	if written {
 		s.missing.Names = closed.Names
+	}
+	for _, name := range s.all {
+		if path.Base(name) != "Cargo.toml" {
+			continue
+		}
+		if _, is := graph.Target("cargo://" + path.Dir(name)); is {
+			s.missing.Crates = append(s.missing.Crates, path.Dir(name))
+		}
 	}
 	return s
 }
@@ -122,6 +131,12 @@ func judgeLookups(result *execution.Result) {
 // lookedFor returns a line about lookups of the steps of a target, "" if there are none.
 func (s space) lookedFor(found []lookups.Lookup, target string) string {
 	var names, read, folders, files []string
+	alike := map[string]int{}
+	for _, l := range found {
+		if l.Read {
+			alike[beside(l.Path)]++
+		}
+	}
 	for _, l := range found {
 		if l.Path == "." {
 			folders, files = append(folders, "the root folder"), append(files, "**")
@@ -135,9 +150,14 @@ func (s space) lookedFor(found []lookups.Lookup, target string) string {
 		default:
 			names = append(names, l.Path)
 		}
-		if pattern := glob.Quote(l.Path); s.hasFolder(l.Path) {
-			files = append(files, pattern+"/**")
-		} else {
+		pattern := glob.Quote(l.Path)
+		switch {
+		case s.hasFolder(l.Path):
+			pattern += "/**"
+		case l.Read && alike[beside(l.Path)] > 1:
+			pattern = beside(l.Path)
+		}
+		if !slices.Contains(files, pattern) {
 			files = append(files, pattern)
 		}
 	}
@@ -146,7 +166,11 @@ func (s space) lookedFor(found []lookups.Lookup, target string) string {
 		parts = append(parts, fmt.Sprintf("The repository has %s, but the step does not", few(names)))
 	}
 	if len(read) > 0 {
-		parts = append(parts, fmt.Sprintf("The step reads %s, which is there for package managers", few(read)))
+		are := "are"
+		if len(read) == 1 {
+			are = "is"
+		}
+		parts = append(parts, fmt.Sprintf("The step reads %s, which %s there for package managers", few(read), are))
 	}
 	if len(folders) > 0 {
 		parts = append(parts, fmt.Sprintf("The step lists %s and finds only a part of what the repository has there", few(folders)))
@@ -157,9 +181,19 @@ func (s space) lookedFor(found []lookups.Lookup, target string) string {
 	return fmt.Sprintf("%s: %s does not depend on it. Declare it (%s), or open the workspace (steps.workspace).", strings.Join(parts, ". "), target, declaration(files, target, s.folder))
 }
 
+// beside returns the pattern of a file and of those of its name in the folders beside its own: manifests of packages, to which others may
+// be added.
+func beside(file string) string {
+	folder, name := path.Split(file)
+	if folder == "" {
+		return glob.Quote(name)
+	}
+	return path.Join(glob.Quote(path.Dir(path.Clean(folder))), "*", glob.Quote(name))
+}
+
 // declaration returns the settings by which a target in a folder depends on files.
 func declaration(files []string, target, folder string) string {
-	files = slices.Clone(files[:min(len(files), mostNamed)])
+	files = slices.Clone(files[:min(len(files), mostDeclared)])
 	for i, f := range files {
 		if isWritten(target) { // patterns of a landfall.yaml begin in its folder
 			relative, err := filepath.Rel(filepath.FromSlash(folder), filepath.FromSlash(f))
@@ -196,5 +230,8 @@ func few(names []string) string {
 	return text
 }
 
-// mostNamed bounds how many paths the line about them names.
-const mostNamed = 3
+// The line about what a step looked for names so many paths, and declares so many patterns.
+const (
+	mostNamed    = 3
+	mostDeclared = 8
+)

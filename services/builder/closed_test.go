@@ -102,14 +102,31 @@ func TestTargetsOfClosedWorkspacesFormNoGroup(t *testing.T) {
 func TestWhatAStepLookedForIsShownAsItIsDeclared(t *testing.T) {
 	found := []lookups.Lookup{{Path: "docs/[id].md"}, {Path: "data", Listed: true}, {Path: "a"}, {Path: "b"}}
 	for _, c := range []struct{ target, folder, want string }{
-		{"//x/y:t", "x/y", `sources: ["../../docs/[[]id].md","../../data/**","../../a"]`},
-		{"node://x [test]", "x", `analysis.inputs: [{folders: ["x"], files: ["docs/[[]id].md","data/**","a"]}]`},
-		{"python://", "", `analysis.inputs: [{files: ["docs/[[]id].md","data/**","a"]}]`},
+		{"//x/y:t", "x/y", `sources: ["../../docs/[[]id].md","../../data/**","../../a","../../b"]`},
+		{"node://x [test]", "x", `analysis.inputs: [{folders: ["x"], files: ["docs/[[]id].md","data/**","a","b"]}]`},
+		{"python://", "", `analysis.inputs: [{files: ["docs/[[]id].md","data/**","a","b"]}]`},
 	} {
 		of := space{all: []string{"a", "b", "data/x", "docs/[id].md"}, folder: c.folder}
 		if line := of.lookedFor(found, c.target); !strings.Contains(line, "Declare it ("+c.want+"), or open") {
 			t.Errorf("%s reads %s, want %s", c.target, line, c.want)
 		}
+	}
+}
+
+// TestManifestsOfAllMembersAreDeclaredByOnePattern: one round, however many there are, and also those that are added later.
+func TestManifestsOfAllMembersAreDeclaredByOnePattern(t *testing.T) {
+	var found []lookups.Lookup
+	for _, name := range []string{"crates/[a]/Cargo.toml", "crates/b/Cargo.toml", "crates/c/Cargo.toml", "crates/c/src/x/Cargo.toml", "go.mod", "package.json", "xtask/Cargo.toml"} {
+		found = append(found, lookups.Lookup{Path: name, Read: true})
+	}
+	found = append(found, lookups.Lookup{Path: "docs/a/x.md"}, lookups.Lookup{Path: "docs/b/x.md"})
+	line := space{}.lookedFor(found, "//ops:build")
+	if !strings.Contains(line, "(and 4 more), which are there for package managers") {
+		t.Error(line)
+	}
+	want := `(sources: ["crates/*/Cargo.toml","crates/c/src/x/Cargo.toml","go.mod","package.json","xtask/Cargo.toml","docs/a/x.md","docs/b/x.md"])`
+	if !strings.Contains(line, want) {
+		t.Errorf("%s, want %s", line, want)
 	}
 }
 

@@ -87,6 +87,37 @@ type job struct {
 	mu sync.Mutex
 	// open are the steps that the lease holds for and that have no result yet.
 	open []steps.Step
+	// filling is the cache that has to be filled before the step runs, "" if none; said is sent to when it changes.
+	filling string
+	said    chan struct{}
+	// filled is for how long the step waited for that. It is set before the step runs.
+	filled time.Duration
+}
+
+// waitForCache has the lease say that a cache is filled before the step runs, until done is called.
+func (j *job) waitForCache(cache string) (done func()) {
+	began := time.Now()
+	j.say(cache)
+	return func() {
+		j.filled += time.Since(began)
+		j.say("")
+	}
+}
+
+func (j *job) say(filling string) {
+	j.mu.Lock()
+	j.filling = filling
+	j.mu.Unlock()
+	select {
+	case j.said <- struct{}{}:
+	default: // what was sent before is not read yet
+	}
+}
+
+func (j *job) waitsFor() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.filling
 }
 
 // all returns the steps that the job is for.
@@ -314,7 +345,7 @@ func (s *session) startPreparing(ctx context.Context, queue string, p steps.Prep
 func (s *session) startStep(ctx context.Context, queue string, step steps.Step) {
 	w := s.takeWorker(step)
 	now := time.Now()
-	j := &job{began: now, queue: queue, step: step, lease: s.leaseID(queue, step, w.name, now), ending: newEnding(ctx, s.endingLimit)}
+	j := &job{began: now, queue: queue, step: step, lease: s.leaseID(queue, step, w.name, now), ending: newEnding(ctx, s.endingLimit), said: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancelCause(ctx)
 	j.cancel = cancel
 	s.shared.read(func() {

@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"path"
@@ -21,6 +22,12 @@ const (
 	// fillLimit bounds each command that fills a cache, mostFilled for how many modules there is one.
 	fillLimit  = 5 * time.Minute
 	mostFilled = 20
+)
+
+// Of a module that go refuses, notListed is printed, and the next one is compiled.
+const (
+	notListed = "landfall: go cannot list "
+	orSay     = `"$@" || echo "` + notListed + `$0"`
 )
 
 // filling is the run that fills a queue's caches. done is closed at its end; whole is set before that, unless it was broken off.
@@ -52,6 +59,7 @@ func (w *worker) fillCaches(ctx context.Context, j *job, a *assembly, target tar
 			defer close(f.done)
 			f.whole = true
 			if w.caches.Cold(fileName(j.queue), goBuildCache) {
+				defer j.waitForCache(goBuildCache)()
 				w.fillFrom(ctx, j, a, goFlags(target))
 			}
 			if ctx.Err() != nil {
@@ -64,7 +72,13 @@ func (w *worker) fillCaches(ctx context.Context, j *job, a *assembly, target tar
 		}
 		select {
 		case <-f.done:
-		case <-ctx.Done():
+		default:
+			waited := j.waitForCache(goBuildCache)
+			select {
+			case <-f.done:
+			case <-ctx.Done():
+			}
+			waited()
 		}
 		if ctx.Err() != nil || f.whole {
 			return
@@ -100,7 +114,8 @@ func (w *worker) fillFrom(ctx context.Context, j *job, a *assembly, flags []stri
 	fill := targets.Target{}
 	for _, dir := range modules {
 		fill.Commands = append(fill.Commands, targets.Command{
-			Name: "fill " + dir, Dir: dir, Argv: slices.Concat([]string{"go", "list", "-e", "-export", "-test", "-deps"}, flags, []string{"./..."}), Timeout: fillLimit,
+			Name: "fill " + dir, Dir: dir, Timeout: fillLimit,
+			Argv: slices.Concat([]string{"sh", "-c", orSay, dir, "go", "list", "-e", "-export", "-test", "-deps"}, flags, []string{"./..."}),
 		})
 	}
 	place := &workplace{tree: worktree, repository: repository}
@@ -139,7 +154,7 @@ func (w *worker) fillFrom(ctx context.Context, j *job, a *assembly, flags []stri
 	if ctx.Err() != nil {
 		return
 	}
-	if result.Outcome == execution.Passed {
+	if result.Outcome == execution.Passed && !bytes.Contains(result.Tail, []byte(notListed)) {
 		w.Logger.Info("Go's build cache is filled", "queue", j.queue, "seconds", int(time.Since(began).Seconds()))
 		return
 	}

@@ -265,7 +265,7 @@ func (g *groupRun) judge(ctx context.Context, record *eventsv1.StepFinished, r g
 	g.logs.end(record, r.Label, failed || record.Unreported)
 	record.Log = g.keepLog(record.Log, failed)
 	if failed {
-		record.Decisive = g.decisiveLines(g.place, execution.Result{FailedCommand: name}, g.logs.path(record.Log), g.began)
+		record.Decisive = g.decisiveLines(g.place, execution.Result{FailedCommand: name}, g.logs.output(r.Label, record.Log), g.began)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"landfall.build/engine/targets"
+	"landfall.build/platform/folders"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/builder/groups"
 )
@@ -129,16 +130,18 @@ func (r *reportFile) finish() {
 	if r.junit == nil {
 		return
 	}
+	visited := 0
 	// Errors are of single files and folders.
-	_ = fs.WalkDir(r.root.FS(), junitFolder, func(name string, entry fs.DirEntry, err error) error {
+	_ = fs.WalkDir(folders.Bounded(r.root.FS(), mostNames), junitFolder, func(name string, entry fs.DirEntry, err error) error {
+		visited++
 		switch {
-		case err != nil:
+		case err != nil, tooDeep(name, entry):
 			r.junit.Unreadable()
 			return fs.SkipDir
 		case !entry.IsDir() && path.Ext(name) == ".xml":
 			r.readJUnit(name)
 		}
-		if r.read >= mostReported {
+		if r.read >= mostReported || visited > mostVisited {
 			r.junit.Unreadable()
 			return fs.SkipAll
 		}

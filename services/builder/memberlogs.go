@@ -32,6 +32,8 @@ type memberLog struct {
 	file *os.File
 	name string
 	size int64
+	// from is where the output begins that is of the target.
+	from int64
 	err  error
 }
 
@@ -61,7 +63,10 @@ func (l *memberLogs) append(label string, text []byte) {
 	if log == nil {
 		one := l.steps[label]
 		log = &memberLog{}
-		log.file, log.name, log.err = l.worker.createLog(&job{queue: l.job.queue, step: one, lease: l.job.lease})
+		log.file, log.name, log.err = l.worker.createLog(&job{queue: l.job.queue, step: one, lease: l.job.lease, filled: l.job.filled})
+		if log.err == nil {
+			log.from, _ = log.file.Seek(0, io.SeekCurrent)
+		}
 		l.files[label] = log
 	}
 	room := l.limit - log.size
@@ -92,6 +97,13 @@ func (l *memberLogs) end(record *eventsv1.StepFinished, label string, withShared
 	}
 	tail := min(execution.TailLimit, int(l.worker.Configuration.Queues[l.job.queue].Steps.OutputTail))
 	record.OutputTail = endOf(l.path(log.name), int64(tail))
+}
+
+// output returns the output of a target whose log has ended, as a file of a name.
+func (l *memberLogs) output(label, log string) stepOutput {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return stepOutput{log: l.path(log), from: l.files[label].from}
 }
 
 func (l *memberLogs) path(name string) string {

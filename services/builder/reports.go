@@ -12,6 +12,7 @@ import (
 
 	"landfall.build/engine/decisive"
 	"landfall.build/platform/buildgraph/glob"
+	"landfall.build/platform/folders"
 	"landfall.build/services/builder/execution"
 )
 
@@ -20,7 +21,15 @@ const (
 	mostReports     = 20
 	mostReportBytes = 16 << 20
 	mostVisited     = 200_000 // files and folders of a tree
+	// mostDeep is how many folders deep they are looked for. A walk keeps the names of all folders that it is in, and opens each from
+	// the top: what a step nests without bound would take memory and time by the square of its depth.
+	mostDeep = 100
 )
+
+// tooDeep reports whether a folder of a tree is nested so deep that it is not looked into.
+func tooDeep(name string, e fs.DirEntry) bool {
+	return e != nil && e.IsDir() && strings.Count(name, "/") >= mostDeep
+}
 
 // reportsOf returns the reports that a step has left since it started: those that match the queue's patterns, and those of
 // tests that Bazel ran. Secrets are masked in them.
@@ -73,14 +82,14 @@ func (w *worker) reportsInTree(place *workplace, take func(fs.File, error) bool,
 	}
 	defer root.Close()
 	visited := 0
-	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+	return fs.WalkDir(folders.Bounded(root.FS(), mostNames), ".", func(name string, entry fs.DirEntry, err error) error {
 		if visited++; visited > mostVisited || full() {
 			return fs.SkipAll
 		}
 		switch {
 		case err != nil: // what the step has made unreadable
 			return fs.SkipDir
-		case entry.IsDir() && name == ".git":
+		case entry.IsDir() && name == ".git", tooDeep(name, entry):
 			return fs.SkipDir
 		case entry.Type().IsRegular() && slices.ContainsFunc(patterns, func(p glob.Pattern) bool { return p.MatchesFile(name) }):
 			take(openIn(root, name))

@@ -18,6 +18,7 @@ import (
 	"landfall.build/engine/decisive"
 	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/folders"
 	"landfall.build/platform/steplog"
 	"landfall.build/platform/telemetry"
 	"landfall.build/services/builder/execution"
@@ -94,11 +95,12 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 		record.Reason = fmt.Sprintf("The worker could not keep the step's log: %v.", err)
 		return record
 	}
-	result := execution.Result{Outcome: execution.CouldNotRun}
+	result, output := execution.Result{Outcome: execution.CouldNotRun}, stepOutput{}
 	defer func() { w.endCaches(place, j, result) }()
 	if problem, fault := w.giveOutputs(ctx, j, place, log, record); problem != nil {
 		result, workerFault = *problem, fault
 	} else {
+		output.from, _ = log.Seek(0, io.SeekCurrent) // else from the start
 		result, workerFault = w.execute(ctx, j, place, log)
 		result.Lookups = place.space.known(result.Lookups)
 		judgeLookups(&result)
@@ -114,12 +116,12 @@ func (w *worker) runStep(ctx context.Context, j *job, place *workplace) (record 
 	failed := result.Outcome == execution.Failed || result.Outcome == execution.TimedOut
 	record.Log = w.keepLog(name, failed)
 	fillRecord(record, result, int(w.Configuration.Queues[j.queue].Steps.OutputTail))
-	full := filepath.Join(LogDir(w.dir), filepath.FromSlash(record.Log))
+	output.log = filepath.Join(LogDir(w.dir), filepath.FromSlash(record.Log))
 	if failed {
-		record.Decisive = w.decisiveLines(place, result, full, time.UnixMicro(record.StartedUs))
+		record.Decisive = w.decisiveLines(place, result, output, time.UnixMicro(record.StartedUs))
 	}
 	if result.Outcome == execution.Passed {
-		w.countTests(record, full)
+		w.countTests(record, output)
 	}
 	if result.Outcome == execution.Aborted {
 		record.Reason = abortReason(context.Cause(ctx))
@@ -148,7 +150,38 @@ func (w *worker) execute(ctx context.Context, j *job, place *workplace, log io.W
 	if place.server != nil || place.serverKey != "" && len(j.companions) > 0 && place.step.Sandboxed() {
 		return w.serve(ctx, place, j), false
 	}
-	return execution.Run(ctx, place.request), false
+	return patiently(ctx, place.step.Limit, func() execution.Result { return execution.Run(ctx, place.request) }, func(reason string) {
+		w.Logger.Warn("a step cannot be started, and waits until it can", "queue", j.queue, "target", j.step.Target, "reason", reason)
+		sayIn(log)("the step could not be started, and is tried again for %s: %s", place.step.Limit, reason)
+	}), false
+}
+
+// Pauses between two tries to start a step.
+const (
+	firstPause   = time.Second
+	longestPause = 30 * time.Second
+)
+
+// patiently runs a step, and again where nothing of it could be started for want of something that a step of another change may have
+// taken (Result.Short). That one ends within the time limit, and so long this one waits: to try at once would use up its retries, and
+// cost a change that has nothing to do with it its place in the queue. say is called once, before it waits.
+func patiently(ctx context.Context, limit time.Duration, run func() execution.Result, say func(reason string)) execution.Result {
+	pause, waited := firstPause, time.Duration(0)
+	for {
+		result := run()
+		if !result.Short || waited+pause > limit {
+			return result
+		}
+		if waited == 0 {
+			say(result.Reason)
+		}
+		select {
+		case <-ctx.Done(): // the next try is aborted before it starts
+		case <-time.After(pause):
+		}
+		waited += pause
+		pause = min(2*pause, longestPause)
+	}
 }
 
 // giveOverlays adds the caches in layers to the request.
@@ -192,6 +225,9 @@ func (w *worker) createLog(j *job) (file *os.File, name string, err error) {
 		return nil, "", err
 	}
 	file, err = os.Create(full)
+	if err == nil && j.filled > 0 {
+		sayIn(file)("the cache %s was filled from the mainline first, which took %s", goBuildCache, j.filled.Round(time.Second))
+	}
 	return file, name, err
 }
 
@@ -236,14 +272,21 @@ func fillRecord(record *eventsv1.StepFinished, r execution.Result, tail int) {
 	record.OutputTail = bytes.ToValidUTF8(r.Tail[max(0, len(r.Tail)-min(execution.TailLimit, tail)):], nil)
 }
 
+// stepOutput is the file of a step's log, and where in it the step's own output begins. What comes before is of the builder, and of
+// steps of other targets that were run again for it.
+type stepOutput struct {
+	log  string
+	from int64
+}
+
 // countTests notes what the log of a step that passed says of its tests. It is for people: the step's outcome stands without it.
-func (w *worker) countTests(record *eventsv1.StepFinished, log string) {
-	output, err := bothEnds(log)
+func (w *worker) countTests(record *eventsv1.StepFinished, output stepOutput) {
+	text, err := output.bothEnds()
 	if err != nil {
-		w.Logger.Warn("a step's log could not be read for the tests that it ran", "log", log, "error", err)
+		w.Logger.Warn("a step's log could not be read for the tests that it ran", "log", output.log, "error", err)
 		return
 	}
-	tests, untested := decisive.Tests(output)
+	tests, untested := decisive.Tests(text)
 	record.Tests, record.Untested = uint32(tests), untested
 }
 
@@ -252,16 +295,16 @@ const mostRead = 4 << 20
 
 // decisiveLines returns the lines that show why a step did not pass, of its log or of the reports that it has left since it
 // started. They are for people: whatever goes wrong, the step's outcome stands without them.
-func (w *worker) decisiveLines(place *workplace, result execution.Result, log string, started time.Time) (lines []string) {
+func (w *worker) decisiveLines(place *workplace, result execution.Result, from stepOutput, started time.Time) (lines []string) {
 	defer func() {
 		if failure := recover(); failure != nil {
-			w.Logger.Error("panic while a log was read", "log", log, "panic", failure, "stack", string(debug.Stack()))
+			w.Logger.Error("panic while a log was read", "log", from.log, "panic", failure, "stack", string(debug.Stack()))
 			lines = nil
 		}
 	}()
-	output, err := bothEnds(log)
+	output, err := from.bothEnds()
 	if err != nil {
-		w.Logger.Warn("a step's log could not be read for its decisive lines", "log", log, "error", err)
+		w.Logger.Warn("a step's log could not be read for its decisive lines", "log", from.log, "error", err)
 		return nil
 	}
 	root, err := os.OpenRoot(place.request.Worktree)
@@ -295,23 +338,27 @@ func (w *worker) decisiveLines(place *workplace, result execution.Result, log st
 
 const (
 	// mostFiles bounds how many files and folders of a tree are listed to find a file by the end of its path, and mostSought how
-	// many are sought. A step may leave any number of files, and name any number.
+	// many are sought. A step may leave any number of files, and name any number. mostNames bounds their paths together, in bytes.
 	mostFiles  = 200_000
 	mostSought = 100
+	mostNames  = 64 << 20
 )
 
-// filesEnding returns decisive.Tree.Ending for a tree, which is listed when it is first asked for. Of one that is too large nothing
-// is known. Folders of git and of packages that tools have installed are no part of it.
+// filesEnding returns decisive.Tree.Ending for a tree, which is listed when it is first asked for. Of one that is too large or
+// nested too deep nothing is known. Folders of git and of packages that tools have installed are no part of it.
 func filesEnding(root *os.Root) func(name string) []string {
 	byName, sought := map[string][]string(nil), 0
 	list := func() {
 		byName = map[string][]string{}
 		left := mostFiles
-		err := fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		err := fs.WalkDir(folders.Bounded(root.FS(), mostNames), ".", func(name string, e fs.DirEntry, err error) error {
 			switch left--; {
 			case err != nil:
 				return err
 			case left < 0:
+				return fs.SkipAll
+			case tooDeep(name, e):
+				left = -1
 				return fs.SkipAll
 			case e.IsDir() && (e.Name() == ".git" || e.Name() == "node_modules"):
 				return fs.SkipDir
@@ -342,15 +389,16 @@ func filesEnding(root *os.Root) func(name string) []string {
 	}
 }
 
-// bothEnds reads a file; of a long one its start and its end, with a line between.
-func bothEnds(name string) ([]byte, error) {
-	file, err := os.Open(name)
+// bothEnds reads the output; of a long one its start and its end, with a line between.
+func (o stepOutput) bothEnds() ([]byte, error) {
+	file, err := os.Open(o.log)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
 	info, err := file.Stat()
-	if err != nil || info.Size() <= 2*mostRead {
+	_, serr := file.Seek(o.from, io.SeekStart)
+	if err = errors.Join(err, serr); err != nil || info.Size()-o.from <= 2*mostRead {
 		content, rerr := io.ReadAll(io.LimitReader(file, 2*mostRead))
 		return content, errors.Join(err, rerr)
 	}

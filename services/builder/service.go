@@ -10,9 +10,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -152,8 +154,8 @@ func (b *Builder) Run(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	// What a former process was giving its steps when it was killed, secrets among it.
-	if err := execution.RemoveAll(filepath.Join(dir, "scratch", fileName(b.Instance))); err != nil {
+	closeToOthers(dir, b.Logger)
+	if err := b.clearScratch(ctx, filepath.Join(dir, "scratch", fileName(b.Instance))); err != nil {
 		return fmt.Errorf("scratch directories: %w", err)
 	}
 	if err := os.MkdirAll(LogDir(dir), 0o755); err != nil {
@@ -198,6 +200,55 @@ func (b *Builder) Run(ctx context.Context) error {
 		return cause
 	}
 	return nil
+}
+
+// clearScratch removes the containers of steps that a former process was running when it was killed, and then what it had given the steps,
+// secrets among it. Each step has a directory in scratch.
+func (b *Builder) clearScratch(ctx context.Context, scratch string) error {
+	steps, err := os.ReadDir(scratch)
+	noSteps := errors.Is(err, fs.ErrNotExist) || err == nil && len(steps) == 0
+	none := noSteps || b.removeContainers(ctx, scratch)
+	if err := execution.RemoveAll(scratch); err != nil || none {
+		return err
+	}
+	return os.MkdirAll(filepath.Join(scratch, "containers"), 0o700) // the next start looks again
+}
+
+// removeContainers removes the containers of steps that a former process was running, and reports whether none is left.
+func (b *Builder) removeContainers(ctx context.Context, scratch string) bool {
+	var runtimes []string
+	for _, name := range b.Configuration.QueueNames() {
+		runtime := b.Configuration.Builder.ContainerRuntime
+		if runtime == "" {
+			runtime = execution.FindContainerRuntime(b.Configuration.Queues[name].Steps.Environment.Path)
+		}
+		if runtime != "" && !slices.Contains(runtimes, runtime) {
+			runtimes = append(runtimes, runtime)
+		}
+	}
+	none := true
+	for _, runtime := range runtimes {
+		if err := execution.RemoveContainers(ctx, runtime, scratch); err != nil {
+			none = false
+			b.Logger.Warn("containers of a former process could not be looked for; any that are left write to the workspaces of later steps", "runtime", runtime, "error", err)
+		}
+	}
+	return none
+}
+
+// closeToOthers lets nobody but the service's user into the folders in which steps write. A step can leave a program there with the
+// bit of its owner, and who started it would be that user, or root.
+func closeToOthers(dir string, log *slog.Logger) {
+	for _, name := range []string{"worktrees", "scratch", "caches"} {
+		folder := filepath.Join(dir, name)
+		err := os.MkdirAll(folder, 0o700)
+		if err == nil {
+			err = os.Chmod(folder, 0o700)
+		}
+		if err != nil {
+			log.Warn("other users of this machine may reach what steps leave, programs that run as this user among it; let nobody else into the folder", "folder", folder, "error", err)
+		}
+	}
 }
 
 var (

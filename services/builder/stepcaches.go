@@ -3,6 +3,7 @@ package builder
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/configuration"
@@ -29,7 +30,8 @@ func (w *worker) giveCaches(place *workplace, j *job) (problem string, workerFau
 	for _, name := range provision.CacheNames(place.step.Queue, place.step.Target) {
 		cache, known := place.step.Queue.Steps.Cache(name)
 		if !known {
-			return fmt.Sprintf("The step asks for the cache %q, which the queue's steps.caches does not have.", name), false
+			return fmt.Sprintf("The step asks for the cache %q, which the queue's steps.caches does not have; without settings there are %s.",
+				name, strings.Join(configuration.StandardCaches(), ", ")), false
 		}
 		if !place.step.Sandboxed() && cache.Share == configuration.ShareMainline {
 			cache.Share = configuration.ShareQueue // it could write to all layers

@@ -90,6 +90,22 @@ func TestAStepIsGivenWhatTheTargetsBelowHaveLeft(t *testing.T) {
 	}
 }
 
+// TestWhatIsSaidBeforeAStepRunsIsNotItsOutput: what it was given, and what steps print that are run again for it.
+func TestWhatIsSaidBeforeAStepRunsIsNotItsOutput(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.policy.FailedRetries = 0
+	base := s.commit("", makes("echo '3 passed in 0.1s'\n"+genScript, libScript, "echo fine"))
+	s.start("a")
+	s.decide(s.scheduled("b1", base, asked("//app:t")...))
+	if f := s.finished("//app:t"); f.OutputsMade != 2 || f.Tests != 0 {
+		t.Errorf("%d outputs are made, and %d tests of others are counted", f.OutputsMade, f.Tests)
+	}
+	s.decide(s.scheduled("b2", s.commit(base, map[string]string{"app/check.sh": "echo tick 1; exit 3"}), asked("//app:t")...))
+	if got, want := s.finished("//app:t").Decisive, []string{"ended with exit code 3: tick 1"}; !slices.Equal(got, want) {
+		t.Errorf("decisive lines %q, want %q", got, want)
+	}
+}
+
 // Were a dependent started on an idle worker, it would make what its dependencies are about to leave.
 func TestAStepWaitsForThoseWhoseOutputsItIsGiven(t *testing.T) {
 	s := newSite(t, memory.Options{})

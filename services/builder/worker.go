@@ -127,7 +127,7 @@ func (j *job) only(place *workplace) *job {
 	if len(j.companions) == 0 {
 		return j
 	}
-	one := &job{queue: j.queue, step: j.stillOpen()[0], lease: j.lease, began: j.began, ending: j.ending}
+	one := &job{queue: j.queue, step: j.stillOpen()[0], lease: j.lease, began: j.began, ending: j.ending, filled: j.filled}
 	if target, laidOut := place.targets[one.step.Version]; laidOut {
 		place.step.Target = target
 	} else if place.problem == "" {
@@ -170,7 +170,7 @@ func (w *worker) leaseRecord(j *job, list []steps.Step, now time.Time) *eventsv1
 	l := &eventsv1.StepLeased{
 		Target: first.Target, Hash: first.Hash, Attempt: first.Attempt, Lease: j.lease, Worker: w.name,
 		StampUs: now.UnixMicro(), UntilUs: now.Add(w.lease).UnixMicro(), Build: first.Build.GetBuild(), Exclusive: first.Claims.GetExclusive(),
-		Quotas: first.Quotas,
+		Quotas: first.Quotas, Filling: j.waitsFor(),
 	}
 	for _, one := range list[1:] {
 		l.Group = append(l.Group, &eventsv1.LeasedVersion{Target: one.Target, Hash: one.Hash, Attempt: one.Attempt})
@@ -178,8 +178,8 @@ func (w *worker) leaseRecord(j *job, list []steps.Step, now time.Time) *eventsv1
 	return l
 }
 
-// renewLease extends the lease while the step runs. The step goes on if that cannot be written: its result counts if it comes
-// first.
+// renewLease extends the lease while the step runs, and when something else is to be said of it. The step goes on if that cannot be
+// written: its result counts if it comes first.
 func (w *worker) renewLease(ctx context.Context, j *job) {
 	ticker := time.NewTicker(max(w.lease/3, time.Millisecond))
 	defer ticker.Stop()
@@ -187,15 +187,16 @@ func (w *worker) renewLease(ctx context.Context, j *job) {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-ticker.C:
-			open := j.stillOpen()
-			if len(open) == 0 {
-				continue
-			}
-			_, err := w.append(ctx, j.queue, w.envelope(j.queue, changeOf(j.step.Build), j.step.Origin.Trace, w.leaseRecord(j, open, now)))
-			if err != nil && ctx.Err() == nil {
-				w.Logger.Warn("a lease could not be extended", "queue", j.queue, "target", j.step.Target, "error", err)
-			}
+		case <-ticker.C:
+		case <-j.said:
+		}
+		open := j.stillOpen()
+		if len(open) == 0 {
+			continue
+		}
+		_, err := w.append(ctx, j.queue, w.envelope(j.queue, changeOf(j.step.Build), j.step.Origin.Trace, w.leaseRecord(j, open, time.Now())))
+		if err != nil && ctx.Err() == nil {
+			w.Logger.Warn("a lease could not be extended", "queue", j.queue, "target", j.step.Target, "error", err)
 		}
 	}
 }

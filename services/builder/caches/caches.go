@@ -2,8 +2,9 @@
 // content, so that a folder may be emptied at any time between steps.
 //
 // Nothing is ever removed from a folder that a step uses: a tool that has just found a file would miss it, and a good
-// change would fail. So a folder is trimmed when nobody uses it. One that is never free and has grown to twice its
-// bound is begun anew beside, and removed once its last step has ended.
+// change would fail. So a folder is trimmed when nobody uses it. If it is
+// never free and grows to twice its bound, later steps get a new folder, and the old one is removed once its last step has
+// ended. A folder that cannot be measured counts as too large.
 //
 // By default a cache is made of layers (layers.go): what a step writes is seen by no other one before the changes whose code
 // it ran have landed.
@@ -232,17 +233,18 @@ func (u *Use) End(passed bool, by []*eventsv1.ChangeRef) {
 		return
 	}
 	limit := int64(u.bound.MaxSize)
-	files, size, err := list(u.Dir)
+	_, size, err := measure(u.Dir)
 	f.measured = time.Now()
+	if err != nil { // a step can cause that; the cache can have any size
+		u.store.warn(u.Dir, fmt.Errorf("it goes whole: %w", err))
+	}
 	switch {
-	case err != nil:
-		u.store.warn(u.Dir, err)
-	case size <= limit:
-	case free && u.bound.Trim == configuration.TrimFiles:
-		u.store.warn(u.Dir, removeOldest(files, size, limit))
+	case err == nil && size <= limit:
+	case err == nil && free && u.bound.Trim == configuration.TrimFiles:
+		u.store.warn(u.Dir, trim(u.Dir, size, limit))
 	case free:
 		u.store.warn(u.Dir, execution.RemoveAll(u.Dir))
-	case size > 2*limit:
+	case err != nil || size > 2*limit:
 		f.generation++
 	}
 }

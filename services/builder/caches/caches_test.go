@@ -10,6 +10,7 @@ import (
 
 	"landfall.build/events/seedtest"
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/folders/folderstest"
 )
 
 // small is a cache of ten files of the tests.
@@ -159,5 +160,45 @@ func TestNothingIsRemovedFromAFolderInUse(t *testing.T) {
 		if left := names(t, filepath.Join(s.Dir, "q", "c")); len(left) > 1 {
 			t.Fatalf("generations %q are left", left)
 		}
+	}
+}
+
+// TestACacheOfUnknownSizeGoes: a step can leave folders that cannot be measured. Such a cache could take any room.
+func TestACacheOfUnknownSizeGoes(t *testing.T) {
+	nest := func(folder string) { folderstest.Nest(t, folder, "dd", 2500) } // deeper than any path may be long
+	for _, trim := range []string{configuration.TrimFiles, "all"} {
+		cache := small
+		cache.Trim = trim
+		s := newStore(t, t.TempDir())
+		one, two := acquire(t, s, "1", cache), acquire(t, s, "2", cache)
+		nest(one.Dir)
+		one.End(true, nil)
+		if got := names(t, two.Dir); len(got) != 1 {
+			t.Errorf("%s: a step that uses it finds %q", trim, got)
+		}
+		next := acquire(t, s, "1", cache)
+		if next.Dir == one.Dir {
+			t.Errorf("%s: the next step is given it", trim)
+		}
+		two.End(true, nil)
+		if _, err := os.Lstat(one.Dir); !os.IsNotExist(err) {
+			t.Errorf("%s: it is left by its last step: %v", trim, err)
+		}
+		nest(next.Dir)
+		next.End(true, nil)
+		if got := names(t, next.Dir); len(got) > 0 {
+			t.Errorf("%s: left are %q", trim, got)
+		}
+		layer := t.TempDir()
+		nest(layer)
+		if size, err := shrink(layer, cache); size != 0 || err != nil || len(names(t, layer)) > 0 {
+			t.Errorf("%s: of a layer %q are left, %d bytes, %v", trim, names(t, layer), size, err)
+		}
+	}
+}
+
+func TestWhatVanishesDoesNotEndTrimming(t *testing.T) {
+	if err := trim(filepath.Join(t.TempDir(), "none"), 2, 1); err != nil {
+		t.Error(err)
 	}
 }

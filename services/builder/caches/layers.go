@@ -172,11 +172,11 @@ func (l *layered) end(u *Use, passed bool, by []*eventsv1.ChangeRef) {
 	kept := waiting{run: u.run, layer: layer{name: filepath.Join(u.run, "upper")}, by: by, since: time.Now()}
 	keep := passed && u.Overlay != nil && len(by) <= maxMembers
 	if keep {
-		files, size, err := list(l.path(kept.name))
+		files, size, err := measure(l.path(kept.name))
 		if err != nil {
 			u.store.warn(l.path(kept.name), err)
 		}
-		kept.size, keep = size, err == nil && len(files) > 0 && size <= int64(u.bound.MaxSize)
+		kept.size, keep = size, err == nil && files > 0 && size <= int64(u.bound.MaxSize)
 	}
 	unused := l.release(u)
 	if keep {
@@ -215,7 +215,7 @@ func (u *Use) Lay() {
 	l := u.layers
 	unused := append(l.release(u), u.run)
 	name := filepath.Join(u.run, "upper")
-	_, size, err := list(l.path(name))
+	_, size, err := measure(l.path(name))
 	if err == nil {
 		err = l.push(layer{name: name, size: size})
 	}
@@ -373,20 +373,17 @@ func (l *layered) compact(stack []layer) error {
 	return errors.Join(problems...)
 }
 
-// shrink removes files of a folder that is not in use until it is within its bound, and returns its size.
+// shrink removes files of a folder that is not in use until it is within its bound, and returns its size. All goes where it is unknown.
 func shrink(dir string, bound configuration.Cache) (int64, error) {
-	files, size, err := list(dir)
+	_, size, err := measure(dir)
 	limit := int64(bound.MaxSize)
 	switch {
-	case err != nil || size <= limit:
-		return size, err
-	case bound.Trim == configuration.TrimFiles:
-		return limit - limit/5, removeOldest(files, size, limit)
+	case err == nil && size <= limit:
+		return size, nil
+	case err == nil && bound.Trim == configuration.TrimFiles:
+		return limit - limit/5, trim(dir, size, limit)
 	}
-	if err := execution.RemoveAll(dir); err != nil {
-		return 0, err
-	}
-	return 0, os.Mkdir(dir, 0o700)
+	return 0, emptied(dir)
 }
 
 // Judge finds out which layers of a queue's caches may be read by other steps, and which are of no use any more, by what became

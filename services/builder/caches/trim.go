@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"landfall.build/platform/folders"
+	"landfall.build/services/builder/execution"
 )
 
 // file is one of a cache.
@@ -16,30 +19,62 @@ type file struct {
 	used time.Time
 }
 
-// list returns the files below a folder, and their size together in bytes. What vanishes meanwhile is left out.
-func list(dir string) (files []file, size int64, err error) {
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
+// measure returns how many files are below a folder, and their size together in bytes.
+func measure(dir string) (files int, size int64, err error) {
+	err = folders.Each(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
 			return err
-		}
-		if entry.IsDir() {
-			return nil
 		}
 		info, err := entry.Info()
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			files, size = files+1, size+info.Size()
 		}
-		files = append(files, file{path, info.Size(), lastUse(info)})
-		size += info.Size()
-		return nil
+		return err
 	})
 	return files, size, err
+}
+
+// mostListed bounds the paths of files that are listed to find the oldest, in bytes.
+const mostListed = 256 << 20
+
+// trim removes the files of a folder that were not used for the longest time, until a fifth of the limit is free; all of them if they are
+// too many to be listed.
+func trim(dir string, size, limit int64) error {
+	var files []file
+	err := fs.WalkDir(folders.Bounded(os.DirFS(dir), mostListed), ".", func(name string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			files = append(files, file{filepath.Join(dir, name), info.Size(), lastUse(info)})
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, folders.ErrTooMany):
+		return emptied(dir)
+	case err != nil:
+		return err
+	}
+	return removeOldest(files, size, limit)
+}
+
+// emptied removes all that is in a folder.
+func emptied(dir string) error {
+	if err := execution.RemoveAll(dir); err != nil {
+		return err
+	}
+	return os.Mkdir(dir, 0o700)
 }
 
 // removeOldest removes the files that were not used for the longest time, until a fifth of the limit is free.

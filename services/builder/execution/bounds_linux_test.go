@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,6 +27,21 @@ const (
 )
 
 func init() {
+	if len(os.Args) > 1 && os.Args[1] == "helper-hide" {
+		runtime.LockOSThread() // its main goroutine stays on the main thread
+	}
+	// helper-hide is helper-eat of a process whose main thread has ended: it looks like one that is over.
+	helpers["helper-hide"] = func(arguments []string) {
+		go helpers["helper-eat"](arguments)
+		_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
+	}
+	// helper-blind is helper-eat once the supervisor can open no file.
+	helpers["helper-blind"] = func(arguments []string) {
+		if err := unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, &unix.Rlimit{}, nil); err != nil {
+			panic(err)
+		}
+		helpers["helper-eat"](arguments)
+	}
 	// helper-threads starts threads.
 	helpers["helper-threads"] = func([]string) {
 		for range mostForks {
@@ -133,10 +149,24 @@ func TestAStepThatEatsMemoryFailsWithItsReason(t *testing.T) {
 			request.Commands = []Command{{Name: "eat", Argv: []string{"./helper", "helper-eat", strconv.Itoa(processes), each}}}
 			mustExceed(t, request, `Command "eat" used more than 200 MiB of memory (builder.memory_limit).`)
 		}
+		request.Commands = []Command{{Name: "eat", Argv: []string{"./helper", "helper-hide", "1", strconv.Itoa(mostEaten)}}}
+		mustExceed(t, request, `Command "eat" used more than 200 MiB of memory (builder.memory_limit).`)
 		if request.Sandbox != nil { // the folder is the step's own
 			request.Commands = []Command{shell("dd if=/dev/zero of=/dev/shm/x bs=1M count=900; sleep 1000")}
 			mustExceed(t, request, "used more than 200 MiB of memory (builder.memory_limit).")
 		}
+	})
+}
+
+// TestAStepThatKeepsItselfFromBeingCountedFails: a step may take from its supervisor what that needs to count.
+func TestAStepThatKeepsItselfFromBeingCountedFails(t *testing.T) {
+	eachBound(t, func(t *testing.T, request Request) {
+		if request.Sandbox == nil || request.Cgroups != nil {
+			t.Skip("nothing is counted, or by no process of its own")
+		}
+		request.Limits.Memory = boundEaten
+		request.Commands = []Command{{Name: "eat", Argv: []string{"./helper", "helper-blind", "1", strconv.Itoa(mostEaten)}}}
+		mustExceed(t, request, `Command "eat" kept its memory and processes from being counted (builder.memory_limit).`)
 	})
 }
 

@@ -62,6 +62,12 @@ func (r Request) containerName(command int) string {
 	return fmt.Sprintf("landfall-%x-%d", sum[:8], command)
 }
 
+// containerLabel returns the label of all containers of steps whose scratch directories lie in a folder.
+func containerLabel(folder string) string {
+	sum := sha256.Sum256([]byte(folder))
+	return fmt.Sprintf("landfall=%x", sum[:8])
+}
+
 // contained returns the request with the clients in place of the commands that
 // have an image.
 func (r Request) contained() Request {
@@ -88,7 +94,7 @@ func (r Request) containerNetwork() string {
 
 func (r Request) client(number int, c Command) (argv, environment []string) {
 	argv = []string{
-		r.ContainerRuntime, "run", "--rm", "--init", "--name", r.containerName(number), "--network", r.containerNetwork(),
+		r.ContainerRuntime, "run", "--rm", "--init", "--name", r.containerName(number), "--label", containerLabel(filepath.Dir(r.ScratchDir)), "--network", r.containerNetwork(),
 		"--user", strconv.Itoa(os.Geteuid()) + ":" + strconv.Itoa(os.Getegid()),
 	}
 	if strings.Contains(filepath.Base(r.ContainerRuntime), "podman") && os.Geteuid() != 0 {
@@ -134,13 +140,39 @@ func (r Request) client(number int, c Command) (argv, environment []string) {
 			argv = append(argv, "--env", s.PortVariable)
 		}
 	}
+	environment = append(environment, clientEnvironment()...)
+	slices.Sort(environment)
+	return append(append(argv, "--entrypoint", c.Argv[0], c.Image), c.Argv[1:]...), environment
+}
+
+func clientEnvironment() (environment []string) {
 	for _, name := range ofClient {
 		if value, set := os.LookupEnv(name); set {
 			environment = append(environment, name+"="+value)
 		}
 	}
-	slices.Sort(environment)
-	return append(append(argv, "--entrypoint", c.Argv[0], c.Image), c.Argv[1:]...), environment
+	return environment
+}
+
+// RemoveContainers removes the containers of steps that a killed process has left. folder holds the steps' scratch directories. Such
+// containers go on writing to workspaces that later steps use, so it must be called before the first step.
+func RemoveContainers(ctx context.Context, runtime, folder string) error {
+	call := func(arguments ...string) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, removeLimit)
+		defer cancel()
+		client := exec.CommandContext(ctx, runtime, arguments...)
+		client.Env, client.WaitDelay = append(clientEnvironment(), "PATH="+os.Getenv("PATH")), time.Second
+		said, err := client.Output()
+		if err != nil {
+			err = fmt.Errorf("%s %s: %w", runtime, arguments[0], err)
+		}
+		return string(said), err
+	}
+	left, err := call("ps", "--all", "--quiet", "--filter", "label="+containerLabel(folder))
+	if ids := strings.Fields(left); err == nil && len(ids) > 0 {
+		_, err = call(append([]string{"rm", "--force"}, ids...)...)
+	}
+	return err
 }
 
 // removeContainers removes what may be left of the step's containers: the client

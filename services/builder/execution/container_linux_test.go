@@ -19,6 +19,7 @@ calls=$(dirname "$0")/calls
 printf '%s\n' "--- $1" "${@:2}" >>"$calls"
 echo "PATH=$PATH" >>"$calls.path"
 export -p >>"$calls.variables"
+[ "$1" = ps ] && cat "$(dirname "$0")/left" 2>/dev/null
 [ "$1" = run ] || exit 0
 [ ! -e "$(dirname "$0")/broken" ] || { echo "cannot connect to the daemon" >&2; exit 125; }
 shift
@@ -87,7 +88,7 @@ func TestACommandRunsInItsImageAndLeavesNoContainer(t *testing.T) {
 					user = strings.Split(run[2], "\n")[i : i+2]
 				}
 			}
-			want := []string{"run", "--rm", "--init", "--name", name, "--network", "host"}
+			want := []string{"run", "--rm", "--init", "--name", name, "--label", containerLabel(filepath.Dir(request.ScratchDir)), "--network", "host"}
 			want = append(want, user...)
 			if os.Geteuid() != 0 && runtime == "podman" {
 				want = append(want, "--userns", "keep-id")
@@ -141,6 +142,43 @@ func TestAContainerIsRemovedWhenItsStepTimesOut(t *testing.T) {
 	calls, _ := os.ReadFile(filepath.Join(folder, "calls"))
 	if !strings.HasSuffix(string(calls), "--- rm\n--force\n"+request.containerName(0)+"\n") {
 		t.Errorf("calls\n%s", calls)
+	}
+}
+
+// A container outlives a builder that is killed, and has the workspace in which the next step runs.
+func TestContainersOfAFormerProcessAreRemoved(t *testing.T) {
+	request, folder := image(t, "docker", "exit 0")
+	calls := func() string {
+		t.Helper()
+		file := filepath.Join(folder, "calls")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	mustEnd(t, Run(t.Context(), request), Passed, "")
+	_, after, _ := strings.Cut(calls(), "--label\n")
+	label, _, _ := strings.Cut(after, "\n")
+	scratch := filepath.Dir(request.ScratchDir)
+	asked := "--- ps\n--all\n--quiet\n--filter\nlabel=" + label + "\n"
+	if err := RemoveContainers(t.Context(), request.ContainerRuntime, scratch); err != nil {
+		t.Error(err)
+	}
+	if got := calls(); got != asked {
+		t.Errorf("where none is left, it calls %q, want %q", got, asked)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "left"), []byte("1f2e\n3d4c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := RemoveContainers(t.Context(), request.ContainerRuntime, scratch); err != nil {
+		t.Error(err)
+	}
+	if got, want := calls(), asked+"--- rm\n--force\n1f2e\n3d4c\n"; got != want {
+		t.Errorf("where some are left, it calls %q, want %q", got, want)
 	}
 }
 

@@ -62,10 +62,11 @@ const (
 	Failed
 	// TimedOut: a command, or the whole step, ran longer than its limit.
 	TimedOut
-	// Aborted: the context was cancelled, or the supervisor got SIGTERM.
+	// Aborted: the context was cancelled.
 	Aborted
 	// CouldNotRun: the worker is to blame, or it is not known who: a program missing
-	// on the worker, no process to be had, no disk, the supervisor gone, or a
+	// on the worker, no process to be had, no disk, the supervisor gone or ended by
+	// a signal, which the step itself may have sent, or a
 	// command ended by a signal that comes from outside (SIGKILL, as the
 	// kernel's when memory is short; SIGTERM, SIGINT, SIGHUP, SIGQUIT, as of a
 	// worker that is being shut down). What is in doubt is not held against
@@ -257,6 +258,9 @@ type Result struct {
 	Leftovers int
 	// Lookups is what of Request.Missing was looked for, sorted by path.
 	Lookups []lookups.Lookup
+	// Short is set if nothing of the step was started, for want of something that other steps on this machine may have taken: the same
+	// step may start later.
+	Short bool
 	// Isolation is the one that was in force.
 	Isolation Isolation
 }
@@ -293,17 +297,34 @@ func Run(ctx context.Context, request Request) Result {
 	return result.with(ctx, output)
 }
 
-// with returns the result with what became of the step's output.
+// signalPatience is how long the context may take to be cancelled once the
+// supervisor got SIGTERM: a worker that is shut down gets the signal as well.
+// Only a step that ended its own supervisor waits for all of it.
+const signalPatience = 5 * time.Second
+
+// with returns the result with what became of the step's output. A step is not
+// aborted by a signal that only its supervisor got: steps can send it, and what
+// is aborted is run again for ever.
 func (result Result) with(ctx context.Context, output *capture) Result {
-	result.Tail, result.OutputBytes, result.Truncated = output.tail(), output.total, output.truncated()
-	if err := output.failure(); err != nil && ctx.Err() == nil {
-		result.Outcome = CouldNotRun
-		result.Reason = fmt.Sprintf("The worker could not write the step's log: %v.", err)
-		if last := len(result.Commands) - 1; last >= 0 && result.Commands[last].Outcome == Aborted {
-			result.Commands[last].Outcome = CouldNotRun
+	if result.Outcome == Aborted {
+		select {
+		case <-ctx.Done():
+		case <-time.After(signalPatience):
+			result.couldNotRun("The step's supervisor was ended by a signal.")
 		}
 	}
+	result.Tail, result.OutputBytes, result.Truncated = output.tail(), output.total, output.truncated()
+	if err := output.failure(); err != nil && ctx.Err() == nil {
+		result.couldNotRun(fmt.Sprintf("The worker could not write the step's log: %v.", err))
+	}
 	return result
+}
+
+func (result *Result) couldNotRun(reason string) {
+	result.Outcome, result.Reason = CouldNotRun, reason
+	if last := len(result.Commands) - 1; last >= 0 && result.Commands[last].Outcome == Aborted {
+		result.Commands[last].Outcome = CouldNotRun
+	}
 }
 
 // runSegments runs the commands. Those with an image are started by a client of the
@@ -329,6 +350,7 @@ func runSegments(ctx context.Context, request Request, output *capture) Result {
 		}
 		result := judgeContainer(runIsolated(ctx, segment, output), request.Commands[start:end], request.Limits)
 		whole.Outcome, whole.FailedCommand, whole.Reason = result.Outcome, result.FailedCommand, result.Reason
+		whole.Short = result.Short && start == 0
 		whole.Commands = append(whole.Commands, result.Commands...)
 		whole.Leftovers += result.Leftovers
 		whole.Lookups = append(whole.Lookups, result.Lookups...)
@@ -506,19 +528,4 @@ func makeScratch(scratch string, secrets []Secret) error {
 		}
 	}
 	return nil
-}
-
-// RemoveAll is os.RemoveAll, also of what a step made read-only, as Go makes its
-// module cache.
-func RemoveAll(directory string) error {
-	if os.RemoveAll(directory) == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(directory, func(path string, entry os.DirEntry, err error) error {
-		if entry != nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(directory)
 }

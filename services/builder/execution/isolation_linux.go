@@ -100,6 +100,9 @@ func prepareSupervisor(isolation Isolation, box *sandbox.Spec) error {
 	if err := prctl(prSetNoNewPrivileges, 1); err != nil {
 		return fmt.Errorf("give up new privileges: %w", err)
 	}
+	if err := sandbox.ForbidDumps(); err != nil {
+		return err
+	}
 	switch {
 	case box != nil:
 		if err := sandbox.Restrict(); err != nil {
@@ -114,9 +117,6 @@ func prepareSupervisor(isolation Isolation, box *sandbox.Spec) error {
 	// nor trace us.
 	if err := prctl(syscall.PR_SET_DUMPABLE, 0); err != nil {
 		return fmt.Errorf("hide from tracing: %w", err)
-	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}); err != nil {
-		return fmt.Errorf("forbid core dumps: %w", err)
 	}
 	closeOnExec()
 	return nil

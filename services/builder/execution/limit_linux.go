@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"landfall.build/platform/sandbox"
 	"landfall.build/platform/sandbox/lookups"
 )
 
@@ -114,7 +115,11 @@ func becomeLimited(arguments []string) {
 	}
 	if arguments[1] == strconv.FormatBool(true) {
 		syscall.CloseOnExec(listenerDescriptor)
-		if err := lookups.Install(listenerDescriptor); err != nil {
+		err := lookups.Install(listenerDescriptor)
+		if err == nil {
+			err = sandbox.LimitFilesAndProcesses()
+		}
+		if err != nil {
 			errors.As(err, &errno)
 			refuse(refusal{Errno: errno, Watch: true})
 		}

@@ -3,6 +3,7 @@ package execution
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -116,6 +117,15 @@ func TestSomeToolsMayListWhoeverStartsThem(t *testing.T) {
 	if problem := LookupsAvailable(t.Context()); problem != nil {
 		t.Skipf("this system cannot watch lookups: %v", problem)
 	}
+	tools := t.TempDir()
+	copies := ""
+	for name, of := range map[string]string{"cargo": "ls", "go": "ls", "node_modules/esbuild": "ls", "npm": "cat", "uv": "find", "reads/go": "cat", "node_modules/linux/bin/turbo": "cat",
+		"builds/ls/python": "ls", "builds-v0/.tmp1/ls/python": "ls", "builds-v0/.tmp1/cat/python": "cat", "node/ls/node": "ls", "node/cat/node": "cat", "node/sh/node": "sh", "sh/go": "sh"} {
+		copies += fmt.Sprintf("mkdir -p $(dirname %[1]s/%[2]s); cp \"$(readlink -f \"$(command -v %[3]s)\")\" %[1]s/%[2]s; ", tools, name, of)
+	}
+	if out, err := exec.Command("sh", "-c", copies).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	for _, c := range []struct {
 		script string
 		want   []string
@@ -125,10 +135,39 @@ func TestSomeToolsMayListWhoeverStartsThem(t *testing.T) {
 		{`find near -maxdepth 0 -exec ./cargo lib \;`, []string{"lib/"}},
 		{`find near -maxdepth 0 -exec ./cargo metadata lib \;`, nil},
 		{`find near -maxdepth 0 -exec ./cargo locate-project lib \;`, nil},
+		{`./cargo build -p app far/tests far/src/bin far/examples/x`, nil},
+		{`find near -maxdepth 0 -exec ./cargo clippy -papp -p other@1.2.0 far/tests \;`, nil},
+		{`find near -maxdepth 0 -exec ./cargo build -p app far/src \;`, []string{"far/src/"}},
+		{`find near -maxdepth 0 -exec ./cargo build -p far far/tests \;`, []string{"far/tests/"}},
+		{`find near -maxdepth 0 -exec ./cargo build -p 'f*' far/tests \;`, []string{"far/tests/"}},
+		{`find near -maxdepth 0 -exec ./cargo build -qp far far/tests \;`, []string{"far/tests/"}},
+		{`find near -maxdepth 0 -exec ./cargo build --all -p app far/tests \;`, []string{"far/tests/"}},
+		{`find near -maxdepth 0 -exec ./cargo install -p app far/tests \;`, []string{"far/tests/"}},
+		{`find near -maxdepth 0 -exec ./cargo build far/tests -- -p app \;`, []string{"far/tests/"}},
+		{`find near -maxdepth 0 -exec ./cargo build -p app strange/tests \;`, []string{"strange/tests/"}},
+		{`cd app && find . -maxdepth 0 -exec ./cargo build ../far/tests \;`, nil},
+		{`cd far && find . -maxdepth 0 -exec ./cargo build tests \;`, []string{"far/tests/"}},
 		{"cat far/Cargo.toml near/Cargo.toml", []string{"far/Cargo.toml"}},
 		{`find near -maxdepth 0 -exec ./go build lib \;`, nil},
 		{`find near -maxdepth 0 -exec ./go build lib ./... \;`, []string{"lib/"}},
 		{`find near -maxdepth 0 -exec ./go vet lib \;`, []string{"lib/"}},
+		{`cd work; echo 'for f in ../dep/*; do true; done; true' > vet; find . -maxdepth 0 -exec ./sh/go vet ./... \;`, nil},
+		{`cd work; echo 'for f in ../dep/*; do true; done; true' > test; find . -maxdepth 0 -exec ./sh/go test -count=1 ./sub . \;`, nil},
+		{`cd work; echo 'for f in ../dep/*; do true; done; true' > vet; find . -maxdepth 0 -exec ./sh/go vet ../dep \;`, []string{"dep/"}},
+		{`cd work; echo 'for f in ../dep/*; do true; done; true' > vet; find . -maxdepth 0 -exec ./sh/go vet ./../dep \;`, []string{"dep/"}},
+		{`cd work; echo 'for f in ../dep/*; do true; done; true' > vet; find . -maxdepth 0 -exec ./sh/go vet example.com/dep \;`, []string{"dep/"}},
+		{`cd work; echo 'for f in ../dep/*; do true; done; true' > test; find . -maxdepth 0 -exec ./sh/go test -coverpkg=./... . \;`, []string{"dep/"}},
+		{`cd work; echo 'for f in ../dep/*; do true; done; true' > test; find . -maxdepth 0 -exec ./sh/go test -coverpkg=all . \;`, []string{"dep/"}},
+		{`cd work; echo 'for f in ../embeds/data/*; do true; done; true' > vet; find . -maxdepth 0 -exec ./sh/go vet ./... \;`, []string{"embeds/data/"}},
+		{`cd work; echo 'for f in ../embeds/other/*; do true; done; true' > vet; find . -maxdepth 0 -exec ./sh/go vet ./... \;`, nil},
+		{`cd work; echo 'for f in ../embedsall/*; do true; done; true' > vet; find . -maxdepth 0 -exec ./sh/go vet ./... \;`, nil},
+		{`cd work; rm ../embedsall/x.go; mkfifo ../embedsall/x.go; echo 'for f in ../embedsall/*; do true; done; true' > vet; find . -maxdepth 0 -exec ./sh/go vet ./... \;`, nil},
+		{`find near -maxdepth 0 -exec ./go build embeds/data \;`, []string{"embeds/data/"}},
+		{`find near -maxdepth 0 -exec ./go build embeds/other \;`, nil},
+		{`find near -maxdepth 0 -exec ./go build embedsall \;`, nil},
+		{`cd work; echo 'for f in ../dep/*; do true; done; true' > list; find . -maxdepth 0 -exec ./sh/go list ./... \;`, []string{"dep/"}},
+		{`cd work; echo 'for f in ../dep2/*; do true; done; true' > vet; find . -maxdepth 0 -exec ./sh/go vet ./... \;`, []string{"dep2/"}},
+		{`cd work; echo 'for f in sub/*; do true; done; true' > vet; find . -maxdepth 0 -exec ./sh/go vet ./... \;`, []string{"work/sub/"}},
 		{`find near -maxdepth 0 -exec ./reads/go build far/go.mod \;`, nil},
 		{`find near -maxdepth 0 -exec ./reads/go vet far/go.mod \;`, nil},
 		{`find near -maxdepth 0 -exec ./reads/go list far/go.mod \;`, nil},
@@ -147,6 +186,22 @@ func TestSomeToolsMayListWhoeverStartsThem(t *testing.T) {
 		{`find near -maxdepth 0 -exec ./node_modules/linux/bin/turbo ls far/pnpm-lock.yaml \;`, []string{"far/pnpm-lock.yaml"}},
 		{`find near -maxdepth 0 -exec ./node_modules/linux/bin/turbo run far/pnpm-lock.yaml -- --dry=json \;`, []string{"far/pnpm-lock.yaml"}},
 		{`find near -maxdepth 0 -exec ./node_modules/linux/bin/turbo run tool/other.js far/Cargo.toml \;`, []string{"far/Cargo.toml", "tool/other.js"}},
+		{`mkdir -p node_modules/nx; cd node_modules/nx; find . -maxdepth 0 -exec ./node/ls/node ./bin/post-install ../../lib ../../tool/other.js \;`, nil},
+		{`find near -maxdepth 0 -exec ./node/ls/node node_modules/.bin/nx build @n/a lib \;`, nil},
+		{`find near -maxdepth 0 -exec ./node/ls/node node_modules/.bin/nx run-many lib \;`, []string{"lib/"}},
+		{`find near -maxdepth 0 -exec ./node/cat/node node_modules/nx/bin/nx.js build far/pnpm-lock.yaml far/go.mod tool/other.js \;`, []string{"far/go.mod", "tool/other.js"}},
+		{`find near -maxdepth 0 -exec ./node/ls/node node_modules/.bin/nx show lib \;`, []string{"lib/"}},
+		{`find near -maxdepth 0 -exec ./node/ls/node node_modules/.bin/nx format:check lib \;`, []string{"lib/"}},
+		{`find near -maxdepth 0 -exec ./node/cat/node node_modules/nx/src/project-graph/plugins/isolation/plugin-worker.js far/pnpm-lock.yaml \;`, []string{"far/pnpm-lock.yaml"}},
+		{`mkdir -p node_modules/nx/bin; echo './node/cat/node /x/node_modules/nx/src/project-graph/plugins/isolation/plugin-worker.js far/pnpm-lock.yaml; true' > node_modules/nx/bin/nx.js; find near -maxdepth 0 -exec ./node/sh/node node_modules/nx/bin/nx.js build \;`, nil},
+		{`mkdir -p node_modules/nx/bin; echo './node/cat/node /x/node_modules/nx/src/project-graph/plugins/isolation/plugin-worker.js far/pnpm-lock.yaml; true' > node_modules/nx/bin/nx.js; find near -maxdepth 0 -exec ./node/sh/node node_modules/nx/bin/nx.js graph \;`, []string{"far/pnpm-lock.yaml"}},
+		{`mkdir -p node_modules/nx/bin; echo './npm far/pnpm-lock.yaml far/go.mod; true' > node_modules/nx/bin/run-executor.js; ./node/sh/node node_modules/nx/bin/run-executor.js`, nil},
+		{`mkdir -p node_modules/other; echo './npm far/pnpm-lock.yaml; true' > node_modules/other/run-executor.js; ./node/sh/node node_modules/other/run-executor.js`, []string{"far/pnpm-lock.yaml"}},
+		{`mkdir -p node_modules/turbo/bin node_modules/.bin; echo './npm far/pnpm-lock.yaml; true' > node_modules/turbo/bin/turbo; ./node/sh/node $PWD/node_modules/.bin/../turbo/bin/turbo`, nil},
+		{`mkdir -p node_modules/.bin; echo './npm far/pnpm-lock.yaml; true' > node_modules/.bin/turbo; ./node/sh/node node_modules/.bin/turbo`, nil},
+		{`mkdir -p node_modules/nx/bin node_modules/.bin; echo './npm far/pnpm-lock.yaml; true' > node_modules/nx/bin/nx.js; ./node/sh/node $PWD/node_modules/.bin/../nx/bin/nx.js`, nil},
+		{`mkdir -p node_modules/other/turbo; echo './npm far/pnpm-lock.yaml; true' > node_modules/other/turbo.js; ./node/sh/node node_modules/other/turbo.js`, []string{"far/pnpm-lock.yaml"}},
+		{`find near -maxdepth 0 -exec ./node/ls/node other/bin/post-install lib \;`, []string{"lib/"}},
 		{"cd lib/deep && ./node_modules/esbuild . ..", nil},
 		{"./node_modules/esbuild lib", []string{"lib/"}},
 		{"./npm tool/cli.js tools/bin/any.js", nil},
@@ -158,16 +213,11 @@ func TestSomeToolsMayListWhoeverStartsThem(t *testing.T) {
 		{`./uv near -maxdepth 0 -exec ./builds/ls/python lib tool/other.js \;`, []string{"lib/", "tool/other.js"}},
 		{`find near -maxdepth 0 -exec ./builds-v0/.tmp1/ls/python lib tool/other.js \;`, []string{"lib/", "tool/other.js"}},
 	} {
-		tools := t.TempDir()
-		copies := ""
-		for name, of := range map[string]string{"cargo": "ls", "go": "ls", "node_modules/esbuild": "ls", "npm": "cat", "uv": "find", "reads/go": "cat", "node_modules/linux/bin/turbo": "cat",
-			"builds/ls/python": "ls", "builds-v0/.tmp1/ls/python": "ls", "builds-v0/.tmp1/cat/python": "cat"} {
-			copies += fmt.Sprintf("mkdir -p $(dirname %[1]s/%[2]s); cp \"$(readlink -f \"$(command -v %[3]s)\")\" %[1]s/%[2]s; ", tools, name, of)
-		}
-		script := regexp.MustCompile(`\./(cargo|go|npm|uv|node_modules|builds|reads)`).ReplaceAllString(c.script, tools+"/$1")
-		request := step(t, shell(copies+script+" 2>/dev/null || true"))
-		request.Missing = &lookups.Missing{Absent: []string{"lib/y", "tool/cli.js", "tool/other.js", "tools/bin", "whole/any.js"}, Believe: true, Tools: map[string]bool{"far/Cargo.toml": false, "far/go.mod": false, "far/pnpm-lock.yaml": false, "near/Cargo.toml": true}}
-		for name, content := range map[string]string{"lib/x": "x", "lib/deep/z": "x", "far/Cargo.toml": "x", "far/go.mod": "x", "far/pnpm-lock.yaml": "x", "near/Cargo.toml": "x",
+		script := regexp.MustCompile(`\./(cargo|go|npm|uv|node_modules|node|builds|reads|sh/go)`).ReplaceAllString(c.script, tools+"/$1")
+		request := step(t, shell(script+" 2>/dev/null || true"))
+		request.Missing = &lookups.Missing{Absent: []string{"lib/y", "tool/cli.js", "tool/other.js", "tools/bin", "whole/any.js", "far/tests/x", "far/src/bin/x", "far/src/x", "far/examples/x/main.rs", "strange/tests/x", "dep/x_test.go", "dep/testdata", "dep/README.md", "embeds/data/new.sql", "embeds/other/new.sql", "embedsall/x_test.go", "dep2/y.go", "work/sub/x_test.go"}, Crates: []string{".", "app", "far"}, Believe: true, Tools: map[string]bool{"far/Cargo.toml": false, "far/go.mod": false, "far/pnpm-lock.yaml": false, "near/Cargo.toml": true}}
+		for name, content := range map[string]string{"lib/x": "x", "lib/deep/z": "x", "Cargo.toml": "[workspace]\n", "app/Cargo.toml": "[package]\nname = 'app'\n", "far/Cargo.toml": "[package]\nname = 'far'\n", "strange/Cargo.toml": "[package]\nname = 'strange'\n",
+			"far/tests/y": "x", "far/src/bin/y": "x", "far/src/y": "x", "far/examples/x/y": "x", "strange/tests/y": "x", "dep/x.go": "x", "embeds/x.go": "package x\n\n//go:embed data\nvar x embed.FS\n", "embeds/data/old.sql": "x", "embeds/other/old.sql": "x", "embedsall/x.go": "package x\n\n//go:embed x.go\nvar x string\n", "dep2/x.go": "x", "work/sub/x.go": "x", "far/go.mod": "x", "far/pnpm-lock.yaml": "x", "near/Cargo.toml": "x",
 			"tool/package.json": `{"bin": {"tool": "./cli.js"}}`, "tools/package.json": `{"directories": {"bin": "bin"}}`, "whole/package.json": `{"directories": {"bin": "."}}`} {
 			write(t, filepath.Join(request.Worktree, name), content)
 		}

@@ -14,14 +14,16 @@ import (
 type fault struct {
 	outcome Outcome
 	reason  string
+	// short is set if the same command may start later.
+	short bool
 }
 
 func treeFault(format string, arguments ...any) *fault {
-	return &fault{Failed, fmt.Sprintf(format, arguments...)}
+	return &fault{outcome: Failed, reason: fmt.Sprintf(format, arguments...)}
 }
 
 func workerFault(format string, arguments ...any) *fault {
-	return &fault{CouldNotRun, fmt.Sprintf(format, arguments...)}
+	return &fault{outcome: CouldNotRun, reason: fmt.Sprintf(format, arguments...)}
 }
 
 // openDirectory opens the directory that a command runs in. The tree and its

@@ -65,6 +65,8 @@ type order struct {
 type report struct {
 	// Unfit is why this isolation cannot be had here. Nothing was run.
 	Unfit string `json:",omitempty"`
+	// Short is set beside Unfit if the reason may go by itself, see Result.Short.
+	Short bool `json:",omitempty"`
 	// Started is a command's process id, in the supervisor's PID namespace,
 	// which is also the id of its session.
 	Started int `json:",omitempty"`
@@ -84,5 +86,7 @@ type verdict struct {
 	Leftovers     int
 	// Exceeded is set if the step met one of its limits.
 	Exceeded bool
-	Lookups  []lookups.Lookup
+	// Short is that of Result.
+	Short   bool
+	Lookups []lookups.Lookup
 }

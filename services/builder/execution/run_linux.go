@@ -42,7 +42,8 @@ func runIsolated(ctx context.Context, request Request, output *capture) Result {
 			break
 		}
 	}
-	return Result{Outcome: CouldNotRun, Reason: fmt.Sprintf("The step's supervisor could not be started: %v.", errors.Join(problems...))}
+	why := errors.Join(problems...)
+	return Result{Outcome: CouldNotRun, Short: isShort(why), Reason: fmt.Sprintf("The step's supervisor could not be started: %v.", why)}
 }
 
 // runSupervised runs the step under one supervisor. An error means that no
@@ -87,8 +88,12 @@ func runSupervised(ctx context.Context, request Request, isolation Isolation, ou
 	}
 	_ = supervisor.output.SetReadDeadline(time.Now().Add(drainLimit))
 	<-drained
-	if unfit != "" {
-		return Result{}, fmt.Errorf("%w: %s", errUnfit, unfit)
+	if unfit.Unfit != "" {
+		err := fmt.Errorf("%w: %s", errUnfit, unfit.Unfit)
+		if unfit.Short {
+			err = fmt.Errorf("%w: %w", errShort, err)
+		}
+		return Result{}, err
 	}
 	return finished.within(group, supervisor.current).result(isolation, network), nil
 }
@@ -127,7 +132,7 @@ func (v verdict) result(isolation Isolation, network *outbound.Carrier) Result {
 	}
 	return Result{
 		Outcome: v.Outcome, Commands: v.Commands, FailedCommand: v.FailedCommand, Reason: v.Reason, Leftovers: v.Leftovers, Isolation: isolation,
-		Lookups: v.Lookups,
+		Lookups: v.Lookups, Short: v.Short,
 	}
 }
 
@@ -183,8 +188,7 @@ func startSupervisor(isolation Isolation, box *sandbox.Spec, group *bounds.Group
 	outputReader, outputWriter := pipe()
 	if err == nil {
 		command := &exec.Cmd{
-			// The very program that runs, also after its file was replaced.
-			Path:        "/proc/self/exe",
+			Path:        sandbox.OwnProgram(),
 			Args:        []string{"landfall", supervisorArgument},
 			Env:         []string{"GOMAXPROCS=2", "GOTRACEBACK=single"},
 			Dir:         "/",
@@ -244,13 +248,13 @@ func (s *supervision) send(message any) {
 	_ = json.NewEncoder(s.orders).Encode(message)
 }
 
-// await returns the supervisor's verdict, or why the isolation is unfit.
-func (s *supervision) await(ctx context.Context, request Request, output *capture) (verdict, string) {
+// await returns the supervisor's verdict, or the report of why the isolation is unfit.
+func (s *supervision) await(ctx context.Context, request Request, output *capture) (finished verdict, unfit report) {
 	last := s.awaitReport(ctx, request, output)
 	if last.Finished != nil {
-		return *last.Finished, ""
+		return *last.Finished, report{}
 	}
-	return verdict{}, last.Unfit
+	return verdict{}, last
 }
 
 // awaitReport returns the supervisor's next report but Started. It aborts the step
@@ -307,7 +311,9 @@ func (s *supervision) awaitReport(ctx context.Context, request Request, output *
 		if ctx.Err() != nil {
 			return without(Aborted, "The step was aborted.")
 		}
-		return without(CouldNotRun, "The step's supervisor ended before the step did.")
+		ended := without(CouldNotRun, "The step's supervisor ended before the step did.")
+		ended.Finished.Short = len(s.sessions) == 0 // nothing of the step can have ended it
+		return ended
 	}
 }
 

@@ -100,7 +100,7 @@ func TestASessionEndsWithAStepThatIsEnded(t *testing.T) {
 		"from outside":        {openLife + "echo; sleep 1000", Aborted, true},
 		"by a signal":         {openLife + "kill -SEGV $$", Failed, false},
 		"by SIGKILL":          {openLife + "kill -KILL $$", CouldNotRun, false},
-		"with its supervisor": {openLife + "kill -TERM 1; sleep 1000", Aborted, false},
+		"with its supervisor": {openLife + "kill -TERM 1; sleep 1000", CouldNotRun, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, request := opened(t, sandbox.None)

@@ -47,11 +47,15 @@ func MaybeSupervise() {
 	if err := orders.Decode(&step); err != nil {
 		syscall.Exit(1) // the runner died, or somebody typed the hidden argument
 	}
-	if err := prepareSupervisor(step.Isolation, step.Sandbox); err == nil && step.Limits.Set() {
+	err := prepareSupervisor(step.Isolation, step.Sandbox)
+	if err == nil && step.Sandbox != nil && step.Missing == nil {
+		err = sandbox.LimitFilesAndProcesses() // what is watched does so itself
+	}
+	if err == nil && step.Limits.Set() {
 		// This thread's, and so the commands'. A cgroup has a weight in its place.
 		_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness)
 	} else if err != nil {
-		_ = reports.Encode(report{Unfit: err.Error()})
+		_ = reports.Encode(report{Unfit: err.Error(), Short: isShort(err)})
 		syscall.Exit(0)
 	}
 	s := &supervisor{
@@ -109,6 +113,8 @@ type supervisor struct {
 	over     string         // the same, once received
 
 	watch *lookups.Watch // of what the step's worktree lacks, if it does
+
+	short bool // see Result.Short
 
 	current int                 // process id of the running command
 	status  *syscall.WaitStatus // its end, once seen
@@ -203,6 +209,7 @@ func (s *supervisor) runStep() (finished verdict, goesOn bool) {
 			s.showServices()
 			finished.Outcome, finished.FailedCommand = result.Outcome, command.Name
 			finished.Reason = reasonFor(command.Name, what)
+			finished.Short = s.short && len(finished.Commands) == 1 && len(command.Services) == 0
 			break
 		}
 	}
@@ -240,7 +247,7 @@ func (s *supervisor) runCommand(worktree *os.Root, command Command, stepLimit <-
 	}
 	killsBefore := MemoryKills()
 	if problem := s.startCommand(worktree, command); problem != nil {
-		result.Outcome = problem.outcome
+		result.Outcome, s.short = problem.outcome, problem.short
 		return result, "did not start: " + problem.reason
 	}
 	var limit <-chan time.Time
@@ -328,10 +335,10 @@ func (s *supervisor) fork(worktree *os.Root, command Command, output uintptr) (i
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if errors.Is(err, errUnlimited) || errors.Is(err, errUnwatched) {
-		return 0, workerFault("%v", err)
+		return 0, shortage(err, workerFault("%v", err))
 	}
 	if err != nil {
-		return 0, startFault(found, err)
+		return 0, shortage(err, startFault(found, err))
 	}
 	_ = s.reports.Encode(report{Started: pid})
 	return pid, nil

@@ -99,6 +99,19 @@ func TestSIGTERMComesBeforeSIGKILL(t *testing.T) {
 	})
 }
 
+// TestAStepThatEndsItsSupervisorIsNotAborted: what is aborted uses up no retry, so such a step would be run again for ever.
+func TestAStepThatEndsItsSupervisorIsNotAborted(t *testing.T) {
+	eachIsolation(t, func(t *testing.T, isolation Isolation) {
+		request := step(t, shell("kill -TERM $PPID; sleep 1000"))
+		request.Isolation = isolation
+		result := Run(t.Context(), request)
+		mustEnd(t, result, CouldNotRun, "ended by a signal")
+		if len(result.Commands) != 1 || result.Commands[0].Outcome != CouldNotRun {
+			t.Errorf("its commands: %+v", result.Commands)
+		}
+	})
+}
+
 func TestKillingTheBuilderEndsItsSteps(t *testing.T) {
 	eachIsolation(t, func(t *testing.T, isolation Isolation) {
 		request := step(t, shell(openLife+escapes["ignores SIGTERM"]+escapes["double fork"]+"echo all >&3; sleep 1000"))

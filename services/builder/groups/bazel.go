@@ -31,7 +31,7 @@ type bazelFile struct{ Name, URI string }
 // BazelEvents returns a writer for the events of a bazel build, or of a bazel test where tests is set. Labels are those of
 // targets. open gives the content of a file that Bazel names, cut to what is worth showing.
 func BazelEvents(t *Tally, tests bool, out Output, open func(path string) []byte) io.Writer {
-	b := &bazelEvents{tally: t, tests: tests, out: out, open: open}
+	b := &bazelEvents{tally: t, tests: tests, out: out, open: open, shown: map[string]int{}}
 	return &lines{each: b.line}
 }
 
@@ -40,7 +40,12 @@ type bazelEvents struct {
 	tests bool
 	out   Output
 	open  func(string) []byte
+	// shown is how many files were opened of a target.
+	shown map[string]int
 }
+
+// mostFiles bounds how many files are shown of a target: an event of a hundred bytes can name one of any size.
+const mostFiles = 100
 
 func (b *bazelEvents) line(line []byte) {
 	var e bazelEvent
@@ -80,7 +85,11 @@ func (b *bazelEvents) show(of *bazelTarget, files ...bazelFile) {
 		return
 	}
 	for _, f := range files {
+		if b.shown[label] == mostFiles {
+			return
+		}
 		if u, err := url.Parse(f.URI); err == nil && u.Scheme == "file" {
+			b.shown[label]++
 			if content := b.open(u.Path); len(content) > 0 {
 				b.out(label, append(content, '\n'))
 			}

@@ -1,6 +1,10 @@
 package groups
 
-import "testing"
+import (
+	"io"
+	"strings"
+	"testing"
+)
 
 func TestABazelTargetHasPassedIfBazelSaysSoOfThatTarget(t *testing.T) {
 	const events = `{"id":{"started":{}},"started":{"command":"test"}}
@@ -36,5 +40,20 @@ not JSON
 		if out["//a:b"] != "/out/stderr-1\n" || out["//a:u"] != "/out/u\n" || len(out) != 2 {
 			t.Errorf("output %q", out)
 		}
+	}
+}
+
+// TestFewFilesAreShownOfATarget reads events that code of a change can write: each of a hundred bytes had a file read.
+func TestFewFilesAreShownOfATarget(t *testing.T) {
+	opened := 0
+	w := BazelEvents(NewTally([]string{"//a:t", "//b:t"}, Trust{}), true, func(string, []byte) {}, func(string) []byte { opened++; return []byte("x") })
+	for _, label := range []string{"//a:t", "//b:t", "//c:t"} {
+		line := `{"id":{"testResult":{"label":"` + label + `"}},"testResult":{"status":"FAILED","testActionOutput":[{"name":"test.log","uri":"file:///x"},{"name":"test.log","uri":"file:///x"}]}}` + "\n"
+		if _, err := io.WriteString(w, strings.Repeat(line, 1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if opened != 2*mostFiles {
+		t.Errorf("%d files were opened of two targets, want %d", opened, 2*mostFiles)
 	}
 }

@@ -30,8 +30,8 @@ type suite struct {
 	ran, failed, skipped int
 	// declared is set if its attributes count failures or errors.
 	declared bool
-	// said holds the texts of what failed.
-	said []string
+	// said is how many texts of what failed its reader had where it began: those after them are its own.
+	said int
 }
 
 // NewJUnit returns a collection without reports.
@@ -85,6 +85,8 @@ func (j *JUnit) Report() {
 type junitReader struct {
 	*JUnit
 	suites []*suite
+	// texts are of what failed in them, outermost first: suites without a target leave them to the one that they are in, at no cost.
+	texts []string
 	// test is the test that is being read, and fault its first failure or error. said is the text of that, which grows while
 	// inFault is set.
 	test, fault *xml.StartElement
@@ -113,7 +115,7 @@ func (p *junitReader) start(e xml.StartElement) {
 		}
 	case name == "testsuite" || name == "testsuites":
 		count := func(name string) int { n, _ := strconv.Atoi(attribute(e, name)); return n }
-		p.suites = append(p.suites, &suite{name: attribute(e, "name"), declared: count("failures")+count("errors") > 0})
+		p.suites = append(p.suites, &suite{name: attribute(e, "name"), declared: count("failures")+count("errors") > 0, said: len(p.texts)})
 	case name == "testcase":
 		p.test = &e
 	case name == "property" && len(p.suites) > 0 && attribute(e, "name") == targetProperty:
@@ -139,7 +141,7 @@ func (p *junitReader) endTest() {
 		switch {
 		case p.fault != nil:
 			s.failed++
-			s.said = append(s.said, strings.TrimSpace(fmt.Sprintf("%s failed: %s\n%s", test, attribute(*p.fault, "message"), p.said.String())))
+			p.texts = append(p.texts, strings.TrimSpace(fmt.Sprintf("%s failed: %s\n%s", test, attribute(*p.fault, "message"), p.said.String())))
 		case p.skipped:
 			s.skipped++
 		default:
@@ -161,23 +163,25 @@ func (p *junitReader) endSuite() {
 	if s.property != "" {
 		label = s.property
 	}
-	switch {
-	case p.tally.Asked(label):
+	asked := p.tally.Asked(label)
+	if !asked && s.property == "" && last > 0 {
+		into = p.suites[last-1]
+	} else {
+		texts := p.texts[s.said:]
+		p.texts = p.texts[:s.said]
+		if !asked {
+			if s.property != "" {
+				p.tally.Report(label, Nothing) // which nobody asked for
+			}
+			return
+		}
 		if into = p.totals[label]; into == nil {
 			into = &suite{}
 			p.totals[label] = into
 		}
-		for _, text := range s.said {
+		for _, text := range texts {
 			p.out(label, []byte(text+"\n"))
 		}
-		s.said = nil
-	case s.property != "":
-		p.tally.Report(label, Nothing) // which nobody asked for
-		return
-	case last > 0:
-		into = p.suites[last-1]
-	default:
-		return
 	}
-	into.ran, into.failed, into.skipped, into.said = into.ran+s.ran, into.failed+s.failed, into.skipped+s.skipped, append(into.said, s.said...)
+	into.ran, into.failed, into.skipped = into.ran+s.ran, into.failed+s.failed, into.skipped+s.skipped
 }

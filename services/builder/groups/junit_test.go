@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -72,5 +73,28 @@ func TestATargetIsShownWhatFailedInItsSuites(t *testing.T) {
 	j.Read(strings.NewReader(`<testsuite name="x"><properties><property name="landfall.target" value="//z:t"/></properties>` + passes + `</testsuite>`))
 	if strange, _ := tally.Odd(); !slices.Equal(strange, []string{"//z:t"}) {
 		t.Errorf("strange %q", strange)
+	}
+}
+
+// TestSuitesWithinSuitesCostWhatTheyAreLong reads a report that a change's tests can write, of 64 MiB at most: what failed in the
+// innermost of many suites was copied for each of those around it.
+func TestSuitesWithinSuitesCostWhatTheyAreLong(t *testing.T) {
+	const deep = 3000
+	tally, lines := NewTally([]string{"a"}, Trust{}), 0
+	report := `<testsuite name="a">` + strings.Repeat("<testsuite>", deep) + strings.Repeat("<testcase><failure/></testcase>", deep) + strings.Repeat("</testsuite>", deep) + `</testsuite>`
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	j := NewJUnit(tally, func(string, []byte) { lines++ })
+	j.Read(strings.NewReader(report))
+	j.Report()
+	runtime.ReadMemStats(&after)
+	if lines != deep {
+		t.Errorf("%d texts of what failed were shown, want %d", lines, deep)
+	}
+	if got := (after.TotalAlloc - before.TotalAlloc) >> 20; got > 20 {
+		t.Errorf("a report of %d KiB took %d MiB", len(report)>>10, got)
+	}
+	if list := tally.End(true, 1); len(list) != 1 || list[0].Outcome != Failed {
+		t.Errorf("results are %v", list)
 	}
 }

@@ -55,10 +55,12 @@ type Bounds struct {
 	Each, Total int64
 }
 
-// mostFiles bounds how many files one target leaves, mostVisited how many files and folders are looked at for that.
+// mostFiles bounds how many files one target leaves, mostVisited how many files and folders are looked at for that, and mostDeep how
+// deep folders are nested: a walk takes memory and time by the square of that.
 const (
 	mostFiles   = 50_000
 	mostVisited = 2 * mostFiles
+	mostDeep    = 100
 )
 
 // Size returns how many bytes the files have together.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -118,6 +119,29 @@ func TestWhatIsLaidIsWhatWasLeft(t *testing.T) {
 	}
 	if _, err := f.entry(key("b"), outputs); !errors.Is(err, ErrMissing) {
 		t.Errorf("an entry of nobody: %v", err)
+	}
+}
+
+func TestOutputsNestedTooDeepAreRefused(t *testing.T) {
+	f, from := open(t), t.TempDir()
+	write(t, filepath.Join(from, "out", strings.Repeat("d/", mostDeep-1), "x"), "")
+	if _, err := f.Keep(t.Context(), key("a"), from, []string{"out"}, Bounds{}); err != nil {
+		t.Error(err)
+	}
+	write(t, filepath.Join(from, "out", strings.Repeat("d/", mostDeep), "x"), "")
+	if _, err := f.Keep(t.Context(), key("b"), from, []string{"out"}, Bounds{}); !isFault(err, "left folders nested deeper than 100") {
+		t.Error(err)
+	}
+}
+
+// TestAnOutputThatIsAPipeIsRefused: to open a pipe waits for somebody who writes to it.
+func TestAnOutputThatIsAPipeIsRefused(t *testing.T) {
+	f, from := open(t), t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(from, "out"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Keep(t.Context(), key("a"), from, []string{"out"}, Bounds{}); !isFault(err, "left out, which is neither file nor folder but a pipe") {
+		t.Error(err)
 	}
 }
 
@@ -263,7 +287,7 @@ func (m *memory) PutFile(ctx context.Context, d Digest, content io.ReadSeeker, _
 func newMemory() *memory { return &memory{entries: map[string][]byte{}, files: map[string][]byte{}} }
 
 func keeper(t *testing.T, remote Remote) *Keeper {
-	return &Keeper{Folder: open(t), Limits: Limits{Age: time.Hour, Size: 1 << 30}, Remote: remote, Patience: 50 * time.Millisecond, Rest: time.Hour,
+	return &Keeper{Folder: open(t), Limits: Limits{Age: time.Hour, Size: 1 << 30}, Remote: remote, Patience: time.Minute, Rest: time.Hour,
 		Seal: NewSeal([]byte("secret")), Logger: slog.New(slog.DiscardHandler)}
 }
 
@@ -328,6 +352,7 @@ func TestARemoteThatFailsOrHangsIsLeftAloneForAWhile(t *testing.T) {
 			remote := newMemory()
 			spoil(remote)
 			k, from := keeper(t, remote), t.TempDir()
+			k.Patience = 50 * time.Millisecond
 			write(t, filepath.Join(from, "out/a"), "one")
 			for _, id := range []string{"a", "b", "c"} {
 				if _, err := k.Keep(t.Context(), key(id), from, []string{"out"}, Bounds{}); err != nil {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"unicode/utf8"
+
+	"landfall.build/platform/folders"
 )
 
 // Fault is what is wrong with what a step has left at an output, for its author: a clause that ends a sentence.
@@ -23,6 +25,10 @@ func (f *Fault) Error() string { return f.Message }
 
 func faulty(output, format string, arguments ...any) error {
 	return &Fault{output, fmt.Sprintf(format, arguments...)}
+}
+
+func tooManyNames(output string) error {
+	return faulty(output, "left outputs whose files have names of more than %d MiB together", mostEntry>>20)
 }
 
 // Keep keeps the outputs of a target version that are in a workspace, in which nothing runs any more. The error is a *Fault if they
@@ -39,7 +45,7 @@ func (f *Folder) Keep(ctx context.Context, id, workspace string, outputs []strin
 		return Entry{}, err
 	}
 	defer root.Close()
-	t := &taking{folder: f, root: root, outputs: outputs, bounds: b}
+	t := &taking{folder: f, root: root, files: folders.Bounded(root.FS(), mostEntry), outputs: outputs, bounds: b}
 	for _, output := range outputs {
 		if err := t.take(ctx, output); err != nil {
 			return Entry{}, err
@@ -51,15 +57,17 @@ func (f *Folder) Keep(ctx context.Context, id, workspace string, outputs []strin
 	}
 	err = f.putEntry(id, t.entry)
 	if errors.Is(err, errTooLarge) {
-		return Entry{}, faulty(outputs[0], "left outputs whose files have names of more than %d MiB together", mostEntry>>20)
+		return Entry{}, tooManyNames(outputs[0])
 	}
 	return t.entry, err
 }
 
 // taking keeps the outputs in one workspace.
 type taking struct {
-	folder  *Folder
-	root    *os.Root
+	folder *Folder
+	root   *os.Root
+	// files are those of root, whose names are bounded.
+	files   fs.FS
 	outputs []string
 	bounds  Bounds
 	entry   Entry
@@ -86,7 +94,7 @@ func (t *taking) take(ctx context.Context, output string) error {
 		return err
 	}
 	size, files := int64(0), 0
-	err = fs.WalkDir(t.root.FS(), output, func(name string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(t.files, output, func(name string, entry fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -94,12 +102,16 @@ func (t *taking) take(ctx context.Context, output string) error {
 			return faulty(output, "left more than %d files in its outputs", mostFiles)
 		}
 		switch {
+		case errors.Is(err, folders.ErrTooMany):
+			return tooManyNames(output)
 		case errors.Is(err, fs.ErrPermission):
 			return faulty(output, "left %s unreadable", name)
 		case err != nil:
 			return err
 		case !utf8.ValidString(name):
 			return faulty(output, "left %q, whose name is no UTF-8", name)
+		case entry.IsDir() && strings.Count(name, "/") >= mostDeep:
+			return faulty(output, "left folders nested deeper than %d", mostDeep)
 		case entry.IsDir():
 			return nil
 		}
