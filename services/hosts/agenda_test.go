@@ -221,7 +221,7 @@ func TestWhatIsOverIsForgottenAndAsksNoMore(t *testing.T) {
 	land := Event{ID: 10, Kind: Commented, Text: "/landfall land", Permission: WritePermission, By: User{ID: 3, Login: "ada"}}
 	b.open(7, b.now.Add(-time.Minute), land)
 	b.run()
-	b.outcome(&eventsv1.ChangeOutcome{Change: "pr-7", State: "cancelled", Revision: 1, RequestId: "forge/7/10", Head: "a7"})
+	b.outcome(&eventsv1.ChangeOutcome{Change: "pr-7", State: "cancelled", Revision: 1, RequestId: setting.requestID(7, 10), Head: "a7"})
 	b.run()
 	p := b.pulls[7]
 	p.Open = false
@@ -243,13 +243,13 @@ func TestWhatIsOverIsForgottenAndAsksNoMore(t *testing.T) {
 	}
 	b.open(7, b.now, land, Event{ID: 20, Kind: Commented, Text: "/landfall land", Permission: WritePermission, By: User{ID: 3, Login: "ada"}})
 	b.pass(time.Minute)
-	if len(b.facts) != 1 || b.facts[0].(*eventsv1.LandRequest).RequestId != "forge/7/20" {
+	if len(b.facts) != 1 || b.facts[0].(*eventsv1.LandRequest).RequestId != setting.requestID(7, 20) {
 		t.Errorf("facts are %v", b.facts)
 	}
 	// The change is known to the queue, which says so: the host is told.
 	b.outcomes++
 	e := journal.Entry{Offset: b.outcomes, Topic: events.TopicOutcomes}
-	e.Message = &eventsv1.ChangeOutcome{Queue: "main", Subject: "-request/0/1", Change: "pr-7", State: "unchanged", Revision: 1, RequestId: "forge/7/20", Sequence: 900, Reason: &eventsv1.OutcomeReason{Now: "cancelled"}}
+	e.Message = &eventsv1.ChangeOutcome{Queue: "main", Subject: "-request/0/1", Change: "pr-7", State: "unchanged", Revision: 1, RequestId: setting.requestID(7, 20), Sequence: 900, Reason: &eventsv1.OutcomeReason{Now: "cancelled"}}
 	b.core.Apply(runner.Input{Record: &e, Now: b.now})
 	b.run()
 	if got := b.pulls[7].Status; got.State != StatusError {
@@ -262,7 +262,7 @@ func TestAHostThatDoesNotCloseWhatIsMergedIsAskedMoreRarely(t *testing.T) {
 	b.stubborn = true
 	b.open(7, b.now.Add(-time.Minute), Event{ID: 10, Kind: Commented, Text: "/landfall land", Permission: WritePermission, By: User{ID: 3, Login: "ada"}})
 	b.run()
-	b.outcome(&eventsv1.ChangeOutcome{Change: "pr-7", State: "landed", Commits: []string{"c"}, Revision: 1, RequestId: "forge/7/10", Head: "a7"})
+	b.outcome(&eventsv1.ChangeOutcome{Change: "pr-7", State: "landed", Commits: []string{"c"}, Revision: 1, RequestId: setting.requestID(7, 10), Head: "a7"})
 	for range 600 {
 		b.pass(time.Second)
 	}
@@ -275,7 +275,7 @@ func TestAHostThatDoesNotCloseWhatIsMergedIsAskedMoreRarely(t *testing.T) {
 func (b *bench) queued(number int64) {
 	b.open(number, b.now.Add(-time.Minute), Event{ID: 10, Kind: Commented, Text: "/landfall land", Permission: WritePermission, By: User{ID: 3, Login: "ada"}})
 	b.pass(time.Minute)
-	b.outcome(&eventsv1.ChangeOutcome{Change: ChangeOf(number), State: "admitted", Revision: 1, RequestId: fmt.Sprintf("forge/%d/10", number), Head: fmt.Sprint("a", number)})
+	b.outcome(&eventsv1.ChangeOutcome{Change: ChangeOf(number), State: "admitted", Revision: 1, RequestId: setting.requestID(number, 10), Head: fmt.Sprint("a", number)})
 	b.run()
 }
 
@@ -300,7 +300,7 @@ func TestACheckThatFailsHoldsWhatIsInTheQueueUntilItPasses(t *testing.T) {
 		if len(b.facts) != 1 || b.facts[0].(*eventsv1.ChangeHeld).Hold != readyHold || slices.Contains(b.looks, 8) {
 			t.Fatalf("facts are %v, after looks at %v", b.facts, b.looks)
 		}
-		b.outcome(&eventsv1.ChangeOutcome{Change: "pr-7", State: "held", Revision: 1, RequestId: "forge/7/10", Head: "a7"})
+		b.outcome(&eventsv1.ChangeOutcome{Change: "pr-7", State: "held", Revision: 1, RequestId: setting.requestID(7, 10), Head: "a7"})
 		b.run()
 		b.lack(7)
 		b.facts, b.looks = nil, nil
@@ -336,7 +336,7 @@ func TestAPullRequestThatTheHostClosesAsMergedBeforeTheLogSaysSoIsNotCancelled(t
 	if len(b.facts) != 0 {
 		t.Fatalf("facts are %v", b.facts)
 	}
-	b.outcome(&eventsv1.ChangeOutcome{Change: "pr-7", State: "landed", Commits: []string{"a7"}, Revision: 1, RequestId: "forge/7/10", Head: "a7"})
+	b.outcome(&eventsv1.ChangeOutcome{Change: "pr-7", State: "landed", Commits: []string{"a7"}, Revision: 1, RequestId: setting.requestID(7, 10), Head: "a7"})
 	b.pass(2 * mergedPause)
 	if got := b.pulls[7].Status; len(b.facts) != 0 || got.State != StatusSuccess {
 		t.Errorf("facts are %v, the status %+v", b.facts, got)
@@ -373,7 +373,7 @@ func TestAHostAtItsLimitsIsLeftAloneAndTakesWhatEndedFirst(t *testing.T) {
 	if refused > 1 {
 		t.Errorf("it is asked %d times in half an hour", refused)
 	}
-	b.outcome(&eventsv1.ChangeOutcome{Change: "pr-7", State: "landed", Commits: []string{"c"}, Revision: 1, RequestId: "forge/7/10", Head: "a7"})
+	b.outcome(&eventsv1.ChangeOutcome{Change: "pr-7", State: "landed", Commits: []string{"c"}, Revision: 1, RequestId: setting.requestID(7, 10), Head: "a7"})
 	b.run()
 	if got := b.pulls[7].Status; got.State != StatusSuccess {
 		t.Errorf("the status is %+v", got)

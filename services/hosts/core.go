@@ -295,6 +295,11 @@ func (c *Core) result(result any) {
 			} else if r.mergedUS == 0 {
 				r.mergedUS = c.now
 			}
+			if !o.Pull.Landing {
+				r.landingUS = 0
+			} else if r.landingUS == 0 {
+				r.landingUS = c.now
+			}
 			c.advance(o.Key, r)
 		}
 	case Reported:

@@ -126,7 +126,7 @@ func (p Permission) role() access.Role {
 // EventKind is the kind of an event.
 type EventKind int
 
-// Kinds of events.
+// Kinds of events. Labelled and Unlabelled are also those of another switch that a host has for it, such as GitHub's auto-merge.
 const (
 	Labelled EventKind = iota + 1
 	Unlabelled
@@ -138,6 +138,8 @@ const (
 type Event struct {
 	ID   int64
 	Kind EventKind
+	// Auto is set if it is of the host's own switch, not of the label.
+	Auto bool
 	By   User
 	// Permission is By's present permission. It is looked up only for events that ask for something.
 	Permission Permission
@@ -154,6 +156,10 @@ type Pull struct {
 	Author     User
 	// Head is its newest commit, Ref the ref in the repository that has it.
 	Head, Ref string
+	// Branch is the full name of its branch, if the lander may move it to what lands: it is in the repository, and no branch of others.
+	Branch string
+	// Landing reports whether the head is a landing commit of its change: the lander has moved the branch.
+	Landing bool
 	// Fits reports whether it is to go to the queue's branch.
 	Fits         bool
 	Open, Merged bool

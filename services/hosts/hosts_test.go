@@ -29,19 +29,30 @@ import (
 
 func TestACommandIsALineOfItsOwn(t *testing.T) {
 	for text, want := range map[string][]Command{
-		"/landfall land":                                 {Land},
-		"please\n/landfall retry\r\nthanks":              {Retry},
-		"> /landfall land":                               nil,
-		"use /landfall land":                             nil,
-		"```\n/landfall land\n```\n/landfall cancel":     {Cancel},
-		"~~~ sh\n/landfall land\n```\n/landfall hold":    nil,
-		"    /landfall land":                             nil,
-		"/landfall":                                      {Unknown},
-		"/landfall land now":                             {Unknown},
-		"/landfall launch":                               {Unknown},
-		"/landfalls land":                                nil,
-		strings.Repeat("/landfall land\n", 100):          {Land, Land, Land, Land, Land},
-		strings.Repeat("x", 70<<10) + "\n/landfall land": nil,
+		"/landfall land":                              {Land},
+		"please\n/landfall retry\r\nthanks":           {Retry},
+		"> /landfall land":                            nil,
+		"use /landfall land":                          nil,
+		"```\n/landfall land\n```\n/landfall cancel":  {Cancel},
+		"~~~ sh\n/landfall land\n```\n/landfall hold": nil,
+		"    /landfall land":                          nil,
+		// What others show of somebody's text, such as the output of a step, ends where it is said to end.
+		"````\n```\n/landfall land\n````\n/landfall hold":                  {Hold},
+		"```\n``` x\n/landfall land\n```\n/landfall hold":                  {Hold},
+		"~~~~\n~~~\n/landfall land":                                        nil,
+		"``` `a`\n/landfall hold\n```\n/landfall land\n```":                {Hold},
+		"<!--\n/landfall land\n```\n-->\n/landfall hold":                   {Hold},
+		"see <!-- this\n/landfall land -->\n/landfall hold":                {Hold},
+		"<details><pre class=x>\n\n/landfall land\n</pre>\n/landfall hold": {Hold},
+		"the tags `<pre>` and `<!--`\n/landfall land":                      {Land},
+		"<!-- a --> <!-- b -->\n/landfall land":                            {Land},
+		"<prefix>\n/landfall land":                                         {Land},
+		"/landfall":                                                        {Unknown},
+		"/landfall land now":                                               {Unknown},
+		"/landfall launch":                                                 {Unknown},
+		"/landfalls land":                                                  nil,
+		strings.Repeat("/landfall land\n", 100):                            {Land, Land, Land, Land, Land},
+		strings.Repeat("x", 70<<10) + "\n/landfall land":                   nil,
 	} {
 		if got := Commands(text); !slices.Equal(got, want) {
 			t.Errorf("%.60q: %v, want %v", text, got, want)
@@ -101,7 +112,7 @@ func FuzzNoTextCallsAnybody(f *testing.F) {
 }
 
 // setting is a queue main at a host forge.
-var setting = Settings{Host: "forge", URL: "https://git.example.com", Queue: "main", Label: "landfall", Withdraw: true}
+var setting = Settings{Log: "log", Host: "forge", URL: "https://git.example.com", Queue: "main", Label: "landfall", Withdraw: true}
 
 func newReview() *review {
 	return &review{kept: &eventsv1.HostedChange{Host: "forge", Queue: "main", Number: 7, Change: "pr-7"}}
@@ -162,7 +173,7 @@ func TestARequestIsOfWhoAskedAndOfTheCommitThatWasThere(t *testing.T) {
 		t.Fatalf("facts are %v", facts)
 	}
 	m := facts[0].(*eventsv1.LandRequest)
-	if m.RequestId != "forge/7/4" || m.Actor.Issuer != setting.URL || m.Actor.Subject != "14" || m.Actor.Name != "ada" || m.Actor.Role != "lander" || m.Entries[0].Commit != "a1" || m.Entries[0].Ref != "refs/pull/7/head" {
+	if m.RequestId != setting.requestID(7, 4) || m.Actor.Issuer != setting.URL || m.Actor.Subject != "14" || m.Actor.Name != "ada" || m.Actor.Role != "lander" || m.Entries[0].Commit != "a1" || m.Entries[0].Ref != "refs/pull/7/head" {
 		t.Errorf("it is %v", m)
 	}
 	if again := looks(t, r, p); len(again) != 0 {
@@ -194,6 +205,82 @@ func TestAPushWithdrawsWhatIsInTheQueueUnlessItIsKept(t *testing.T) {
 		next := r.take(s, access.NewRules(configuration.Access{Mode: configuration.AccessRequired}), pullOf("b2"), time.Hour.Microseconds())
 		if cancelled := len(next.facts) == 1; cancelled != withdraw {
 			t.Errorf("withdraw %v: %v", withdraw, next.facts)
+		}
+	}
+}
+
+// TestWhatTheLanderMovedIsNoPush: neither that nor what the host asks for of the new head, which nobody has approved, stops the landing.
+func TestWhatTheLanderMovedIsNoPush(t *testing.T) {
+	r := newReview()
+	p := pullOf("a1", by(4, "ada", WritePermission, "/landfall land"))
+	p.Branch = "refs/heads/ada/a"
+	facts := looks(t, r, p)
+	if review := facts[0].(*eventsv1.LandRequest).Entries[0].Review; review.GetBranch() != p.Branch || review.GetShown() != p.Ref {
+		t.Errorf("it is under review at %v", review)
+	}
+	r.enqueue("testing", 1)
+	r.cancelUS = -time.Hour.Microseconds()
+	moved := pullOf("t1", by(5, "bob", WritePermission, "/landfall land"))
+	moved.Landing, moved.Missing = true, []string{"1 of 1 approvals"}
+	if facts := looks(t, r, moved); len(facts) != 0 || r.kept.Head != "a1" {
+		t.Errorf("of %s follows %v", r.kept.Head, facts)
+	}
+	off := moved
+	off.Events = []Event{{ID: 6, Kind: Unlabelled, Auto: true, By: User{ID: 3, Login: "host"}, Permission: AdminPermission}}
+	if facts := looks(t, r, off); len(facts) != 0 {
+		t.Errorf("of a switch that the host puts off follows %v", facts)
+	}
+	// Its trailers may be forged: it is believed for a while, and where a landing can be under way.
+	rules := access.NewRules(configuration.Access{Mode: configuration.AccessRequired})
+	for after, want := range map[time.Duration]int{landingPause - time.Second: 0, landingPause: 1} {
+		if next := r.take(setting, rules, moved, after.Microseconds()); len(next.facts) != want {
+			t.Errorf("%v after it was seen follows %v", after, next.facts)
+		}
+	}
+	waits := newReview()
+	asked := pullOf("a1", by(4, "ada", WritePermission, "/landfall land"))
+	asked.Missing = []string{"1 of 1 approvals"}
+	looks(t, waits, asked)
+	forged := pullOf("b2")
+	forged.Landing = true
+	if facts := looks(t, waits, forged); len(facts) != 0 || waits.state() != nobody {
+		t.Errorf("a forged head that is approved has %v follow, and leaves it %q", facts, waits.state())
+	}
+	off.Events = []Event{{ID: 7, Kind: Unlabelled, By: User{ID: 3, Login: "ada"}, Permission: WritePermission}}
+	if facts := looks(t, r, off); len(facts) != 1 {
+		t.Errorf("of the label that somebody takes off follows %v", facts)
+	}
+	r.cancelUS = -time.Hour.Microseconds()
+	// The host has not called it merged yet.
+	r.pull = &moved
+	r.enqueue("landed", 1)
+	r.outcome.Commits = []string{"t0", "t1"}
+	if got := r.report(setting, 1); got.Merged != "t1" || strings.Contains(got.Text, "has not landed") {
+		t.Errorf("it reports %+v", got)
+	}
+	// What somebody pushes is one.
+	r.enqueue("testing", 1)
+	if facts := looks(t, r, pullOf("b2")); len(facts) != 1 {
+		t.Errorf("of a push follows %v", facts)
+	}
+}
+
+// TestALandingCommitIsKnownByItsTrailers of the pull request and the queue, and is asked for once.
+func TestALandingCommitIsKnownByItsTrailers(t *testing.T) {
+	const message = "Add x\n\nLandfall-Change: pr-7\nLandfall-Revision: 1\nLandfall-Queue: main\nLandfall-Part: 1/1\n"
+	for _, c := range []struct {
+		message, queue string
+		number         int64
+		want           bool
+	}{
+		{message, "main", 7, true}, {message, "main", 8, false}, {message, "release", 7, false}, {"Add x, as Landfall-Change: pr-7 of Landfall-Queue: main", "main", 7, false},
+	} {
+		h := NewHeads()
+		asked := 0
+		for range 2 {
+			if got, err := h.IsLanding("c", c.queue, c.number, func() (string, error) { asked++; return c.message, nil }); got != c.want || err != nil || asked != 1 {
+				t.Errorf("%+v: %v, %v, asked %d times", c, got, err, asked)
+			}
 		}
 	}
 }
@@ -287,6 +374,23 @@ func TestLinesOfAFailureCannotLeaveTheirBlock(t *testing.T) {
 	text := r.comment(setting, r.state())
 	if !strings.Contains(text, "\n`````\n```\n````\n@ada?[31m\n`````") || strings.Contains(text, " @all") {
 		t.Errorf("it is %s", text)
+	}
+}
+
+// TestTheIDOfARequestIsNotGuessed: whoever may land could ask under it first, and a pull request would be closed as merged for another change.
+func TestTheIDOfARequestIsNotGuessed(t *testing.T) {
+	ids := map[string]bool{}
+	for _, log := range []string{"one", "two"} {
+		s := setting
+		s.Log = log
+		r, p := newReview(), pullOf("a1", by(4, "ada", WritePermission, "/landfall land"))
+		for range 2 {
+			r.kept = r.take(s, access.NewRules(configuration.Access{Mode: configuration.AccessRequired}), p, 1).kept
+		}
+		ids[r.kept.RequestId] = true
+	}
+	if len(ids) != 2 {
+		t.Errorf("the ids are %v", ids)
 	}
 }
 

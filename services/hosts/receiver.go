@@ -30,6 +30,10 @@ import (
 const (
 	// maxWebhook bounds the body of a webhook.
 	maxWebhook = 4 << 20
+	// smallWebhook is up to which length a body is read at once. Of longer ones, and of those that do not say how long they are, maxLarge are
+	// read at a time: who sends one need not have proven anything.
+	smallWebhook = 64 << 10
+	maxLarge     = 32
 	// maxDeliveries is how many deliveries are remembered, so that they are not taken again.
 	maxDeliveries = 100_000
 	// refusalsPerSecond is how many lines there are about refused webhooks, and refusalsAtOnce how many at once.
@@ -53,6 +57,11 @@ type Receiver struct {
 	Secrets func(ctx context.Context, host string) ([]byte, error)
 	// Names are the repositories' names at their hosts, owner/name, by queue.
 	Names map[string]string
+
+	// large has a place for each long body that is read.
+	large chan struct{}
+	// secrets are those of the known hosts, as they were at most a minute ago.
+	secrets map[string]*Secret
 
 	mu   sync.Mutex
 	seen *lru.Cache[string, struct{}]
@@ -91,7 +100,12 @@ func NewServer(ctx context.Context, handler http.Handler, logger *slog.Logger) *
 
 // Handler returns the routes.
 func (r *Receiver) Handler() http.Handler {
-	r.seen = lru.New[string, struct{}](maxDeliveries)
+	r.seen, r.large, r.secrets = lru.New[string, struct{}](maxDeliveries), make(chan struct{}, maxLarge), map[string]*Secret{}
+	for _, repository := range r.Repositories {
+		host := repository.Settings.Host
+		// Whoever asked may have gone away; others wait for it too.
+		r.secrets[host] = &Secret{Read: func(ctx context.Context) ([]byte, error) { return r.Secrets(context.WithoutCancel(ctx), host) }}
+	}
 	mux := http.NewServeMux()
 	r.arrivals, r.lines = map[string]Arrivals{}, rate.NewLimiter(refusalsPerSecond, refusalsAtOnce)
 	routes := map[string]http.HandlerFunc{"POST /v1/hosts/{host}": r.serve, "GET /v1/hosts/{host}": r.serveArrivals}
@@ -155,7 +169,7 @@ func (r *Receiver) arrived(host string, err error) {
 // serveArrivals answers whoever knows the secret.
 func (r *Receiver) serveArrivals(w http.ResponseWriter, in *http.Request) {
 	host := in.PathValue("host")
-	secret, err := r.Secrets(in.Context(), host)
+	secret, err := r.secretOf(in.Context(), host)
 	if err != nil || len(secret) == 0 || !hmac.Equal([]byte(in.Header.Get(ArrivalsHeader)), []byte(ArrivalsProof(host, secret))) {
 		http.Error(w, "there is no proof that you know the webhooks' secret", http.StatusUnauthorized)
 		return
@@ -178,13 +192,21 @@ func (r *Receiver) receive(in *http.Request, host string) (int, error) {
 	if len(queues) == 0 {
 		return http.StatusNotFound, errors.New("no such host")
 	}
+	if in.ContentLength < 0 || in.ContentLength > smallWebhook {
+		select {
+		case r.large <- struct{}{}:
+			defer func() { <-r.large }()
+		default:
+			return http.StatusServiceUnavailable, fmt.Errorf("%d others as long are being sent; send it again, or wait for the next look at the host (hosts.poll)", maxLarge)
+		}
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(nil, in.Body, maxWebhook))
 	if over := (*http.MaxBytesError)(nil); errors.As(err, &over) {
 		return http.StatusRequestEntityTooLarge, fmt.Errorf("its body is longer than %d bytes", maxWebhook)
 	} else if err != nil {
 		return http.StatusBadRequest, errors.New("its body cannot be read")
 	}
-	secret, err := r.Secrets(in.Context(), host)
+	secret, err := r.secretOf(in.Context(), host)
 	if err != nil {
 		return http.StatusServiceUnavailable, errors.New("the secret of its webhooks cannot be read")
 	}
@@ -213,6 +235,14 @@ func (r *Receiver) receive(in *http.Request, host string) (int, error) {
 	}
 	r.remember(delivery)
 	return http.StatusNoContent, nil
+}
+
+// secretOf returns the webhooks' secret of a host.
+func (r *Receiver) secretOf(ctx context.Context, host string) ([]byte, error) {
+	if s := r.secrets[host]; s != nil {
+		return s.Current(ctx)
+	}
+	return nil, errors.New("no such host")
 }
 
 func (r *Receiver) isKnown(delivery string) bool {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -49,7 +50,7 @@ func (r *review) report(s Settings, nowUS int64) Report {
 		out.Commit, out.Status = r.pull.Head, &Status{State: StatusError, Text: "Not asked to land any more", URL: r.pull.Status.URL}
 	}
 	// What was pushed since has not landed, so the pull request stays open.
-	if state == landed && r.pull.Open && r.pull.Head == k.Head && len(r.outcome.Commits) > 0 {
+	if state == landed && r.pull.Open && r.hasLanded() && len(r.outcome.Commits) > 0 {
 		out.Merged = r.outcome.Commits[len(r.outcome.Commits)-1]
 	}
 	if k.Head != "" {
@@ -69,6 +70,11 @@ func (r *review) report(s Settings, nowUS int64) Report {
 	}
 	out.Unlabel = r.pull.Labelled && r.pull.Open && (state.ended() && state != landed || state == nobody)
 	return out
+}
+
+// hasLanded reports whether the head of the pull request is what was asked for, or is a landing commit: that of an earlier try may have stayed.
+func (r *review) hasLanded() bool {
+	return r.pull.Head == r.kept.Head || r.pull.Landing || slices.Contains(r.outcome.Commits, r.pull.Head)
 }
 
 // linesAwaited reports whether the lines of a failure may still come.
@@ -165,7 +171,7 @@ func (r *review) comment(s Settings, state state) string {
 			fmt.Fprintf(&b, " as `%s`", strings.Join(o.Commits, "`, `"))
 		}
 		b.WriteString(".")
-		if r.pull.Open && r.pull.Head != k.Head {
+		if r.pull.Open && !r.hasLanded() {
 			fmt.Fprintf(&b, " What was pushed after `%s` has not landed; ask again to land it.", short(k.Head))
 		}
 	case state == rejected || state == ejected:

@@ -15,6 +15,8 @@ import (
 
 // Settings of a queue's repository at a host.
 type Settings struct {
+	// Log is the id of the log.
+	Log string
 	// Host is the name of the server in the configuration, URL its address, which vouches for its users.
 	Host, URL string
 	Queue     string
@@ -25,6 +27,13 @@ type Settings struct {
 	Class eventsv1.HostClass
 	// Page returns the address of a change's page, "" if that is not known.
 	Page func(queue, change string) string
+}
+
+// requestID returns the id of what an event of a pull request asks for. Only who reads the log, or outcomes, knows it beforehand: an id answers one
+// request, so whoever could guess it could use it up, or have another change taken for that of the pull request.
+func (s Settings) requestID(number, event int64) string {
+	id := fmt.Sprintf("%s/%d/%d", s.Host, number, event)
+	return id + "/" + events.DeriveID(s.Log, "asked", id)
 }
 
 // Place is where a change is in its queue, as the gateway shows it.
@@ -60,6 +69,8 @@ type review struct {
 	waitUS int64 `snapshot:"-"`
 	// mergedUS is when it was first seen that the pull request is merged.
 	mergedUS int64 `snapshot:"-"`
+	// landingUS is when it was first seen that its head is a landing commit.
+	landingUS int64 `snapshot:"-"`
 	// merges counts how often the host took it that the pull request is merged.
 	merges int `snapshot:"-"`
 	// place is as of placeUS. endedUS is when the outcome came to be known.
@@ -134,6 +145,10 @@ const cancelPause = 10 * time.Second
 // the log says that it landed.
 const mergedPause = time.Minute
 
+// landingPause is how long a head is taken for one that the lander has moved. Anybody could write its trailers, so it is no longer than a
+// landing takes.
+const landingPause = 10 * time.Minute
+
 // ChangeOf returns the id of a pull request's change in its queue.
 func ChangeOf(number int64) string { return fmt.Sprintf("pr-%d", number) }
 
@@ -207,6 +222,9 @@ type turn struct {
 func (r *review) take(s Settings, rules *access.Rules, p Pull, nowUS int64) turn {
 	t := turn{kept: proto.CloneOf(r.kept)}
 	k := t.kept
+	if p.Landing = p.Landing && r.state().pending() && nowUS-r.landingUS < landingPause.Microseconds(); p.Landing {
+		p.Head = k.Head // what was asked for is there, as it lands
+	}
 	if r.state() == asked {
 		return t // what comes next depends on the answer
 	}
@@ -241,6 +259,7 @@ func (r *review) take(s Settings, rules *access.Rules, p Pull, nowUS int64) turn
 	case moved && state.pending() && s.Withdraw:
 		t.facts = append(t.facts, r.cancellation(s, nil, "something was pushed to the pull request", nowUS))
 		k.Note = fmt.Sprintf("Something was pushed after it was asked to land `%s`, so that was withdrawn. Ask again for what is there now.", short(k.Head))
+	case p.Landing && state.pending(): // nothing is asked of what the lander has made
 	case state.pending() && !moved && !k.Withheld && len(p.Missing) > 0:
 		k.Withheld = true
 		t.facts = append(t.facts, r.withholding(s, nowUS, &eventsv1.ChangeHeld{Change: k.Change, Hold: readyHold, Why: "it waits for " + access.Clean(strings.Join(p.Missing, ", "), 500)}))
@@ -248,13 +267,21 @@ func (r *review) take(s Settings, rules *access.Rules, p Pull, nowUS int64) turn
 		k.Withheld = false
 		t.facts = append(t.facts, r.withholding(s, nowUS, &eventsv1.ChangeReleased{Change: k.Change, Hold: readyHold}))
 	case state == waiting && len(p.Missing) == 0:
-		k.RequestId = fmt.Sprintf("%s/%d/%d", s.Host, k.Number, k.AskedBy)
+		k.RequestId = s.requestID(k.Number, k.AskedBy)
 		t.facts = append(t.facts, fact{topic: events.TopicLandRequests, subject: k.Change, identity: []string{k.RequestId}, message: &eventsv1.LandRequest{
-			Queue: s.Queue, Change: k.Change, Revision: k.Revision, Entries: []*eventsv1.Entry{{Ref: p.Ref, Commit: k.Head}},
+			Queue: s.Queue, Change: k.Change, Revision: k.Revision, Entries: []*eventsv1.Entry{{Ref: p.Ref, Commit: k.Head, Review: reviewOf(p)}},
 			Title: p.Title, Uri: p.URL, Host: s.Class, RequestId: k.RequestId, Actor: k.Asker,
 		}})
 	}
 	return t
+}
+
+// reviewOf returns where a pull request is under review, nil if its branch stays where it is.
+func reviewOf(p Pull) *eventsv1.Review {
+	if p.Branch == "" {
+		return nil
+	}
+	return &eventsv1.Review{Branch: p.Branch, Shown: p.Ref}
 }
 
 // event takes one event. It reports whether the rest has to wait for what comes of it.
@@ -263,6 +290,9 @@ func (r *review) event(t *turn, s Settings, rules *access.Rules, p Pull, e Event
 	case Labelled:
 		return r.command(t, s, rules, p, e, Land, nowUS)
 	case Unlabelled:
+		if p.Landing && e.Auto {
+			return false // the host takes it back, as it does at a push
+		}
 		if state := r.state(); state == waiting || state.pending() {
 			return r.command(t, s, rules, p, e, Cancel, nowUS)
 		}

@@ -54,6 +54,7 @@ func Service(o Options, partition int32) runner.Service {
 	settings := map[string]Settings{}
 	for queue, r := range o.Repositories {
 		if events.PartitionOf(queue, o.Log.Partitions()) == partition {
+			r.Settings.Log = o.Log.ID()
 			settings[queue] = r.Settings
 		}
 	}

@@ -53,7 +53,24 @@ func (q *queue) answerTo(d decided, base string, made *Landing, commitsErr error
 	return &eventsv1.LandIntended{
 		Change: d.change, Decision: d.id, Base: base, Commits: made.Commits, Tree: made.Tree,
 		Proof: f.Proof, Bypasses: q.stillPending(d.land.Bypasses), StampUs: d.stampUS, Deleted: made.Deleted, Quarantined: made.Quarantined,
+		Heads: HeadsOf(c.Admission, made.Commits),
 	}
+}
+
+// HeadsOf returns the branches under review that are to be moved to what lands. One that lands by a merge commit stays: that has its head.
+func HeadsOf(a *eventsv1.Admission, commits []string) (heads []*eventsv1.ReviewHead) {
+	for n, e := range a.Entries {
+		last := -1
+		for at, l := range a.LandingCommits {
+			if int(l.Entry) == n && at < len(commits) {
+				last = at
+			}
+		}
+		if e.Review != nil && last >= 0 && !a.LandingCommits[last].Merge {
+			heads = append(heads, &eventsv1.ReviewHead{Review: e.Review, From: e.Commit, To: commits[last]})
+		}
+	}
+	return heads
 }
 
 // leave returns the ChangeRejected or ChangeEjected on base that d asks for, or why it is refused.

@@ -22,19 +22,21 @@ type state int
 //	idle            write a record that the last attempt left (ChangeMoved, MainlineUnreachable, MainlineReachable, LandingsPaused,
 //	                LandingsResumed),
 //	                else read the head, if there is something to do:
-//	                an open intention → pushing (the head is its base) or searchingHead;
+//	                an open intention → movingHeads (the head is its base) or searchingHead;
 //	                else → listing (the head moved past the queue) or making
 //	listing         which commits came past the queue → reportingMoves, or dropping (the mainline was rewritten)
 //	dropping        which landings a rewritten mainline does not contain → reportingMoves
 //	reportingMoves  write a MainlineMoved for each commit → making
 //	making          make T for the next decision → answering, or idle (this change's T cannot be made: others have their turn)
 //	answering       write what the guard says: LandIntended, Refused, ChangeRejected or ChangeEjected → idle
+//	movingHeads     move branches under review to what lands; if there are none, or once that is tried → pushing, or remaking
 //	pushing         push T → closing (it arrived, or its only push is refused), remaking (this mirror lacks T), fencing (it is
 //	                refused, and an earlier push of it may still arrive) or rereadingHead
-//	remaking        make T again → pushing, or rereadingHead (it comes out otherwise)
+//	remaking        make T again → movingHeads, or rereadingHead (it comes out otherwise)
 //	fencing         push a commit without changes, on top of which no push of T can arrive → rereadingHead
 //	rereadingHead   read the head after a push without an answer → searchingHead, or idle (nothing arrived: the push is tried again)
 //	searchingHead   does the head contain T → closing
+//	takingBack      move branches under review back, of what does not land → closing
 //	closing         write ChangeLanded or LandVoid → idle
 const (
 	idle state = iota
@@ -43,16 +45,18 @@ const (
 	reportingMoves
 	making
 	answering
+	movingHeads
 	pushing
 	remaking
 	fencing
 	rereadingHead
 	searchingHead
+	takingBack
 	closing
 )
 
 func (s state) String() string {
-	return [...]string{"idle", "listing", "dropping", "reportingMoves", "making", "answering", "pushing", "remaking", "fencing", "rereadingHead", "searchingHead", "closing"}[s]
+	return [...]string{"idle", "listing", "dropping", "reportingMoves", "making", "answering", "movingHeads", "pushing", "remaking", "fencing", "rereadingHead", "searchingHead", "takingBack", "closing"}[s]
 }
 
 // attempt is the work under way in a queue: from a read of the remote's head to the record that ends it. It is this owner's
@@ -76,6 +80,9 @@ type attempt struct {
 	remade bool
 	pushed error
 	closes proto.Message
+
+	// unmoved counts how often heads could not be taken back.
+	unmoved int
 
 	// unpushed is T of an intention that this owner opened and that nobody has pushed yet; "" for none. Of any other intention
 	// a push may still be under way: another owner's, or one without an answer.
@@ -101,7 +108,7 @@ func (q *queue) abandonObsolete() {
 		if q.lineup.PendingAt(a.decision.change) == nil || q.isAnswered(a.decision) || q.lineup.Head != a.base || q.lineup.Intention != nil {
 			a.restart()
 		}
-	case pushing, remaking, fencing, rereadingHead, searchingHead, closing:
+	case movingHeads, pushing, remaking, fencing, rereadingHead, searchingHead, takingBack, closing:
 		if q.lineup.Intention == nil {
 			a.restart()
 		}
@@ -130,6 +137,10 @@ func (q *queue) effect(name string, flaky FlakyPolicy, now time.Time, builds int
 			identity = append(identity, a.base)
 		}
 		return q.append(name, a.decision.change.Change, m, identity...)
+	case movingHeads:
+		return MoveHeads{name, q.lineup.Intention.Fact.Heads}
+	case takingBack:
+		return TakeBackHeads{name, q.lineup.Intention.Fact.Heads}
 	case pushing:
 		i := q.lineup.Intention.Fact
 		return PushLanding{name, i.Base, tip(i)}

@@ -25,7 +25,10 @@ type harness struct {
 	now     time.Time
 }
 
-func newHarness(t *testing.T) *harness {
+func newHarness(t *testing.T) *harness { return newHarnessOf(t, nil) }
+
+// newHarnessOf is newHarness with a change that is under review.
+func newHarnessOf(t *testing.T, review *eventsv1.Review) *harness {
 	d := &harness{T: t, core: NewCore([]string{"main"}, nil), offsets: map[string]int64{}, now: time.UnixMicro(1_000_000_000_000)}
 	d.record(events.TopicDecisions, events.ServiceSelector, &eventsv1.Claim{Service: events.ServiceSelector})
 	d.record(events.TopicChanges, events.ServiceLander, &eventsv1.Claim{Service: events.ServiceLander})
@@ -33,7 +36,7 @@ func newHarness(t *testing.T) *harness {
 	d.core.queue("main").attempt.mustReadHead = false
 	d.written(&eventsv1.MainlineMoved{To: "m0", Initial: true})
 	d.record(events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
-		Queue: "main", Change: "a", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: "a"}},
+		Queue: "main", Change: "a", Revision: 1, Entries: []*eventsv1.Entry{{Commit: "a", Review: review}}, LandingCommits: []*eventsv1.LandingCommit{{Head: "a"}},
 	}})
 	return d
 }
@@ -143,12 +146,41 @@ func (d *harness) at(s state) {
 	steps[rereadingHead] = append(append([]func(){}, pushing_...), func() { d.outcome(Outcome{Err: ErrMoved}) })
 	steps[searchingHead] = append(append([]func(){}, intend...), func() { d.outcome(Outcome{Head: "m2"}) })
 	steps[closing] = append(append([]func(){}, pushing_...), func() { d.outcome(Outcome{}) })
+	// Those of a change under review.
+	steps[movingHeads] = pushing_
+	steps[takingBack] = append(append([]func(){}, intend...), func() { d.outcome(Outcome{Head: "m2"}) }, func() { d.outcome(Outcome{}) })
 	for _, step := range steps[s] {
 		d.next()
 		step()
 	}
 	if got := d.core.queue("main").attempt.state; got != s {
 		d.Fatalf("the attempt is %v, not %v", got, s)
+	}
+}
+
+// row is a state of an attempt, and an input.
+type row struct {
+	state state
+	// asks is the effect that the state asks for.
+	asks string
+	what string
+	in   func(*harness)
+	// leads is the state after the input, and then the effect that is asked for next.
+	leads state
+	then  string
+}
+
+func (c row) run(t *testing.T, d *harness) {
+	d.at(c.state)
+	if got := name(d.next()); got != c.asks {
+		t.Fatalf("%v asks for %s, want %s", c.state, got, c.asks)
+	}
+	c.in(d)
+	if got := d.core.queue("main").attempt.state; got != c.leads {
+		t.Errorf("it leads to %v, want %v", got, c.leads)
+	}
+	if got := name(d.next()); got != c.then {
+		t.Errorf("then it asks for %s, want %s", got, c.then)
 	}
 }
 
@@ -160,16 +192,7 @@ func TestEachStateOfAnAttemptLeadsWhereItHasTo(t *testing.T) {
 		d.record(events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeCancelled{Change: "a"})
 	}
 	written := func(d *harness) { d.written(d.next().(runner.Append).Message) }
-	for _, c := range []struct {
-		state state
-		// asks is the effect that the state asks for.
-		asks string
-		what string
-		in   func(*harness)
-		// leads is the state after the input, and then the effect that is asked for next.
-		leads state
-		then  string
-	}{
+	for _, c := range []row{
 		{idle, "ReadHead", "the head is the lineup's", outcome(Outcome{Head: "m0"}), making, "MakeLanding"},
 		{idle, "ReadHead", "the head moved", outcome(Outcome{Head: "m1"}), listing, "ListMoves"},
 		{idle, "ReadHead", "the head cannot be read", outcome(Outcome{Err: broken}), idle, "nothing"},
@@ -221,18 +244,7 @@ func TestEachStateOfAnAttemptLeadsWhereItHasTo(t *testing.T) {
 		{closing, "ChangeLanded", "it is in the log", written, idle, "nothing"},
 	} {
 		t.Run(c.state.String()+": "+c.what, func(t *testing.T) {
-			d := newHarness(t)
-			d.at(c.state)
-			if got := name(d.next()); got != c.asks {
-				t.Fatalf("%v asks for %s, want %s", c.state, got, c.asks)
-			}
-			c.in(d)
-			if got := d.core.queue("main").attempt.state; got != c.leads {
-				t.Errorf("it leads to %v, want %v", got, c.leads)
-			}
-			if got := name(d.next()); got != c.then {
-				t.Errorf("then it asks for %s, want %s", got, c.then)
-			}
+			c.run(t, newHarness(t))
 		})
 	}
 }

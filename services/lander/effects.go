@@ -30,6 +30,15 @@ type (
 	}
 	// PushLanding pushes a commit if the branch is still at base (M22).
 	PushLanding struct{ Queue, Base, Commit string }
+	// MoveHeads moves branches under review to what lands, and TakeBackHeads back.
+	MoveHeads struct {
+		Queue string
+		Heads []*eventsv1.ReviewHead
+	}
+	TakeBackHeads struct {
+		Queue string
+		Heads []*eventsv1.ReviewHead
+	}
 	// PushNothing pushes a commit without changes if the branch is still at base: no other push from base can arrive behind it.
 	PushNothing struct {
 		Queue, Base string
@@ -99,6 +108,12 @@ func (o Options) perform(ctx context.Context, e runner.Effect) any {
 		began := time.Now()
 		out.Err = o.Mainlines[e.Queue].Push(ctx, e.Base, e.Commit)
 		o.Measured.pushed(e.Queue, began, out.Err)
+	case MoveHeads:
+		out.Queue = e.Queue
+		out.Err = o.Mainlines[e.Queue].MoveHeads(ctx, e.Heads)
+	case TakeBackHeads:
+		out.Queue = e.Queue
+		out.Err = o.Mainlines[e.Queue].TakeBackHeads(ctx, e.Heads)
 	case PushNothing:
 		out.Queue = e.Queue
 		out.Err = o.Mainlines[e.Queue].PushNothing(ctx, e.Base, e.StampUS)

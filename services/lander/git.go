@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -31,6 +32,13 @@ type Branch struct {
 	Graphs *buildgraph.Loader
 	// Timeout bounds the making of T. It is that of an analysis.
 	Timeout time.Duration
+	// Mainlines are branches that queues land on. No review moves one.
+	Mainlines []string
+	// HeadPatience is how long the host is waited for until it shows the head of a review where it was moved; 0 for ten seconds.
+	HeadPatience time.Duration
+
+	// late: the host did not show a review's head in time when it was waited for last.
+	late atomic.Bool
 }
 
 // Head asks the remote itself, and fetches its head if the mirror lacks it.

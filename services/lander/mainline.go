@@ -29,6 +29,12 @@ type Mainline interface {
 	// Push puts commit on the branch if the branch is still at base (M22). ErrMoved: it was not. ErrPushRefused and
 	// ErrUnknownCommit: it did not arrive. Any other error: whether it arrived is not known.
 	Push(ctx context.Context, base, commit string) error
+	// MoveHeads moves branches under review to what lands, each that is still where it was when it was asked for, and waits a while for the
+	// host to show them there. ErrUnknownCommit: none was moved. Any other error says which are not there or not shown; the change lands
+	// all the same, and the host shows its review as closed.
+	MoveHeads(ctx context.Context, heads []*eventsv1.ReviewHead) error
+	// TakeBackHeads moves branches back, each that is where MoveHeads has moved it. An error means that it is not known whether all are.
+	TakeBackHeads(ctx context.Context, heads []*eventsv1.ReviewHead) error
 	// PushNothing pushes a commit that changes no file, as Push does. Behind it no push from base can arrive any more.
 	PushNothing(ctx context.Context, base string, stampUS int64) error
 }

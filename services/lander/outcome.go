@@ -23,6 +23,10 @@ func (c *Core) outcome(name string, q *queue, o Outcome) {
 		c.droppedFound(name, q, o)
 	case making:
 		c.landingMade(name, q, o)
+	case movingHeads:
+		c.headsMoved(name, q, o.Err)
+	case takingBack:
+		c.headsTakenBack(name, q, o.Err)
 	case pushing:
 		c.pushEnded(name, q, o.Err)
 	case remaking:
@@ -57,7 +61,7 @@ func (c *Core) headRead(name string, q *queue, o Outcome) {
 			a.restart()
 			a.mustReadHead = false
 		default:
-			a.state = pushing
+			a.push(i.Fact)
 		}
 		return
 	}
@@ -152,7 +156,7 @@ func (c *Core) pushEnded(name string, q *queue, err error) {
 		c.notes = append(c.notes, CountRefusal{name, concernOf(err)})
 		switch {
 		case only:
-			a.closes, a.state = refusedFact(i, err, c.now), closing
+			a.void(i, refusedFact(i, err, c.now))
 		case !a.trouble.failingSince.IsZero() && c.now.Sub(a.trouble.failingSince) >= troubleGrace:
 			a.pushed, a.state = err, fencing
 		default: // what is under way may have locked the branch, and soon arrive
@@ -181,7 +185,7 @@ func (c *Core) landingRemade(name string, q *queue, o Outcome) {
 	case !slices.Equal(o.Landing.Commits, i.Commits):
 		a.pushed, a.state = fmt.Errorf("%w: %s; this lander makes other commits of %s, so only one with the mirror of the lander that made these can push them; start that one, or push any commit to the branch to give them up", ErrUnknownCommit, tip(i), i.Change.Change), rereadingHead
 	default:
-		a.state = pushing
+		a.push(i)
 	}
 }
 
@@ -209,14 +213,59 @@ func (c *Core) headSearched(name string, q *queue, o Outcome) {
 		return
 	}
 	i := q.lineup.Intention.Fact
-	if a.state = closing; o.There {
-		a.closes = landedFact(i, c.now)
-	} else {
-		a.closes = voidFact(i, "the mainline moved past "+events.ShortID(i.Base), false, c.now)
-		if errors.Is(a.pushed, ErrPushRefused) {
-			a.closes = refusedFact(i, a.pushed, c.now)
-		}
+	switch {
+	case o.There:
+		a.closes, a.state = landedFact(i, c.now), closing
+	case errors.Is(a.pushed, ErrPushRefused):
+		a.void(i, refusedFact(i, a.pushed, c.now))
+	default:
+		a.void(i, voidFact(i, "the mainline moved past "+events.ShortID(i.Base), false, c.now))
 	}
+}
+
+// push goes on to the push of an intention: branches under review are moved before.
+func (a *attempt) push(i *eventsv1.LandIntended) {
+	if a.state = pushing; len(i.Heads) > 0 {
+		a.state = movingHeads
+	}
+}
+
+// void goes on to the record that closes an intention without a landing. Branches under review are moved back first: after the record
+// nobody knows where they were.
+func (a *attempt) void(i *eventsv1.LandIntended, f *eventsv1.LandVoid) {
+	a.closes = f
+	if a.state = closing; len(i.Heads) > 0 {
+		a.state = takingBack
+	}
+}
+
+// headsMoved takes how moving branches under review ended. What lands is proven, wherever they are.
+func (c *Core) headsMoved(name string, q *queue, err error) {
+	a, i := &q.attempt, q.lineup.Intention.Fact
+	switch {
+	case errors.Is(err, ErrUnknownCommit) && !a.remade && q.lineup.PendingAt(i.Change) != nil:
+		a.state = remaking
+		return
+	case err != nil:
+		c.log(slog.LevelWarn, "a branch under review is not at what lands; the host will show the review as closed", name, "change", i.Change.Change, "error", err)
+	}
+	a.state = pushing
+}
+
+// takeBackTries is how often branches under review are tried to be moved back, at once: the head of the mainline, which showed that what
+// they were moved for does not land, is not read again before that is in the log.
+const takeBackTries = 5
+
+// headsTakenBack takes how moving branches under review back ended.
+func (c *Core) headsTakenBack(name string, q *queue, err error) {
+	a := &q.attempt
+	if a.unmoved++; err != nil && a.unmoved < takeBackTries {
+		return
+	}
+	if err != nil {
+		c.log(slog.LevelWarn, "a branch under review stays at commits that have not landed; push what was there again", name, "change", q.lineup.Intention.Fact.Change.Change, "error", err)
+	}
+	a.unmoved, a.state = 0, closing
 }
 
 func landedFact(i *eventsv1.LandIntended, now time.Time) *eventsv1.ChangeLanded {

@@ -80,6 +80,9 @@ func (r *remote) Push(_ context.Context, base, commit string) error {
 	return err
 }
 
+func (r *remote) MoveHeads(context.Context, []*eventsv1.ReviewHead) error     { return nil }
+func (r *remote) TakeBackHeads(context.Context, []*eventsv1.ReviewHead) error { return nil }
+
 func (r *remote) PushNothing(_ context.Context, base string, _ int64) error {
 	if r.fenced == nil {
 		r.move("nothing-on-"+base, append(r.history[base], base)...)

@@ -134,6 +134,10 @@ func (m *model) Contains(_ context.Context, head, commit string) (bool, error) {
 	return head == commit, nil
 }
 
+// MoveHeads and TakeBackHeads implement lander.Mainline. Nothing is under review here.
+func (m *model) MoveHeads(context.Context, []*eventsv1.ReviewHead) error     { return nil }
+func (m *model) TakeBackHeads(context.Context, []*eventsv1.ReviewHead) error { return nil }
+
 // PushNothing implements lander.Mainline. No push is refused here, so nobody asks for it.
 func (m *model) PushNothing(context.Context, string, int64) error { return lander.ErrPushRefused }
 

@@ -28,9 +28,9 @@ type careless struct {
 func (m *machine) branch(x *site) lander.Mainline {
 	switch m.leaves {
 	case "":
-		return remote{x.main, map[string]bool{}}
+		return x.main.asSeen()
 	}
-	return &careless{remote: remote{x.main, map[string]bool{}}, x: x, rule: m.leaves, before: x.main.head, last: x.main.head}
+	return &careless{remote: x.main.asSeen(), x: x, rule: m.leaves, before: x.main.head, last: x.main.head}
 }
 
 // Head implements lander.Mainline.
@@ -127,6 +127,27 @@ func (c *careless) Push(ctx context.Context, base, tip string) error {
 		return errNoAnswer
 	}
 	return err
+}
+
+// MoveHeads implements lander.Mainline.
+func (c *careless) MoveHeads(ctx context.Context, heads []*eventsv1.ReviewHead) error {
+	if c.rule == HeadsSwap {
+		for _, h := range heads {
+			b := c.reviews.branches[h.Review.Branch]
+			c.reviews.disturb(b)
+			b.at = h.To
+		}
+		return nil
+	}
+	return c.remote.MoveHeads(ctx, heads)
+}
+
+// TakeBackHeads implements lander.Mainline.
+func (c *careless) TakeBackHeads(ctx context.Context, heads []*eventsv1.ReviewHead) error {
+	if c.rule == HeadsBack {
+		return nil
+	}
+	return c.remote.TakeBackHeads(ctx, heads)
 }
 
 // errNotHere is what git says of a commit that the mirror does not have.

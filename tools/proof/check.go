@@ -42,7 +42,10 @@ type checker struct {
 	head           string
 	tips           map[string]bool
 	// voids are intentions that were given up.
-	voids      []*eventsv1.LandVoid
+	voids []*eventsv1.LandVoid
+	// heads are branches under review that were to be moved, came the commits that landed.
+	heads      []*eventsv1.ReviewHead
+	came       map[string]bool
 	toleration toleration
 	// landings are those that the log has told so far, away what it says of a mainline that cannot be reached.
 	landings []*eventsv1.ChangeLanded
@@ -83,7 +86,7 @@ func (s *schedule) check() (wrong []string) {
 func (s *schedule) checkSite(x *site) []string {
 	k := &checker{
 		s: s, x: x, tally: s.m.tally, fold: s.m.newLineupFold(x), attempts: map[evidence.Version][]attempt{}, forgotten: map[evidence.Version]int64{},
-		unprepared: map[string]map[string]int64{}, proven: map[string]int64{}, prepared: map[string]int64{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, retriedAt: map[evidence.Version][]retriedAttempt{}, tips: map[string]bool{}, passed: map[string]int{}, recent: map[string]bool{}, toleration: newToleration(), fates: fates{},
+		unprepared: map[string]map[string]int64{}, proven: map[string]int64{}, prepared: map[string]int64{}, landed: map[string]bool{}, withdrawn: map[evidence.Version]uint32{}, retriedAt: map[evidence.Version][]retriedAttempt{}, tips: map[string]bool{}, came: map[string]bool{}, passed: map[string]int{}, recent: map[string]bool{}, toleration: newToleration(), fates: fates{},
 	}
 	k.builds()
 	k.decisions()
@@ -99,6 +102,7 @@ func (s *schedule) checkSite(x *site) []string {
 		k.bad(Disordered, "the log says to the end that the remote refuses every push: %v", k.frozen)
 	}
 	k.mainline()
+	k.reviews()
 	k.tells()
 	s.trace(x)
 	return k.wrong
@@ -260,9 +264,13 @@ func (k *checker) change(e journal.Entry, counts bool, consequence lineup.Conseq
 		k.told(f, head)
 	case *eventsv1.LandIntended:
 		k.heeds(f)
+		k.heads = append(k.heads, f.Heads...)
 		k.proven[f.Decision] = k.s.m.buildsEnd[answered{f.Decision, e.Term}]
 	case *eventsv1.ChangeLanded:
 		k.changeLanded(f, consequence.Left)
+		for _, c := range f.Commits {
+			k.came[c] = true
+		}
 		k.passes(f.Change.Change)
 		k.overtakes(f, consequence.Left)
 	case *eventsv1.ChangeRejected:

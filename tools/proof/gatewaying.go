@@ -120,9 +120,9 @@ func (g *gatewayActor) land(q request) error {
 		g.read()
 	}
 	pinned := admission.Pinned{Mainline: g.x.main.head}
-	for _, a := range q.edits {
-		pinned.Entries = append(pinned.Entries, &eventsv1.Entry{Commit: a.id})
-		pinned.LandingCommits = append(pinned.LandingCommits, &eventsv1.LandingCommit{Head: a.id})
+	for n, a := range q.edits {
+		pinned.Entries = append(pinned.Entries, &eventsv1.Entry{Commit: a.id, Review: g.x.main.reviews.of(q.change, n, a.id)})
+		pinned.LandingCommits = append(pinned.LandingCommits, &eventsv1.LandingCommit{Head: a.id, Entry: uint32(n)})
 	}
 	requires := slices.DeleteFunc(slices.Clone(q.requires), func(r string) bool { return g.folded.queue.View.Lineup().Known(r) == 0 })
 	g.writes++

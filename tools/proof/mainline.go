@@ -62,6 +62,9 @@ type mainline struct {
 	answer     func() pushAnswer
 	// frozen is why the remote refuses every push, nil if it does not.
 	frozen func() *lander.PushRefusal
+	// reviews are its branches under review, nil for none. office is the number of the lander in office.
+	reviews *reviews
+	office  int
 	// underWay: that began with the last push, which may have been under way. Pushes come one after the other, so no later one was.
 	underWay bool
 }
@@ -141,7 +144,14 @@ func (m *mainline) point(to string) {
 // what it has made itself.
 type remote struct {
 	*mainline
-	made map[string]bool
+	made   map[string]bool
+	number int
+}
+
+// asSeen is the branch as the next lander sees it, who is in office from now on.
+func (m *mainline) asSeen() remote {
+	m.office++
+	return remote{m, map[string]bool{}, m.office}
 }
 
 var errNoAnswer = errors.New("no answer")
@@ -296,6 +306,7 @@ func (m *mainline) arrive(p push) bool {
 
 // arriveLate lets a push arrive whose writer got no answer long ago.
 func (m *mainline) arriveLate() {
+	m.reviews.arriveLate()
 	if len(m.inFlight) > 0 {
 		m.arrive(m.inFlight[0])
 		m.inFlight = m.inFlight[1:]

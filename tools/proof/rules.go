@@ -37,6 +37,9 @@ const (
 
 	FreezeBlamesNobody Rule = "freeze-blames-nobody"
 	RefusalIsHeard     Rule = "refusal-is-heard"
+
+	HeadsSwap Rule = "heads-compare-and-swap"
+	HeadsBack Rule = "heads-back"
 )
 
 // The claims of the model.
@@ -116,6 +119,9 @@ func Rules() []RuleInfo {
 			[]Count{Undecided}, []string{"crashes", "lost answers"}},
 		{FreezeBlamesNobody, "a refusal of every push pauses landings and blames nobody", "each is taken for a refusal of the change", []Count{WronglyEjected}, []string{freezes}},
 		{RefusalIsHeard, "a refused push is counted against its change", "it is taken for a push without an answer", []Count{Undecided}, []string{refusedPushes}},
+
+		{HeadsSwap, "a branch under review is moved by compare-and-swap", "it is forced", []Count{Lost}, []string{reviewed}},
+		{HeadsBack, "a branch under review is moved back before what it was moved for is given up", "it stays", []Count{Disordered}, []string{reviewed, "races"}},
 
 		{M5aRequires, "a change lands behind what it requires", "nobody reads what is required", []Count{Unproven}, nil},
 		{M19Land, "land only if every path that is not dead is green", "(c, ∅) green is enough", []Count{Overtaken}, nil},

@@ -37,7 +37,7 @@ var troubleNames = []struct {
 	{"crashes", 3}, {"zombies", 3}, {"faults", 4}, {"lost answers", 3}, {"races", 4}, {"flakes", 3}, {"slowness", 3},
 	{"sabotage", 12}, {"failing analyses", 8}, {"stalls", 4}, {"repeats", 4}, {"clocks", 4}, {"large records", 16},
 	{"versions", 4}, {"several queues", 5}, {"snapshots", 2}, {hubTargets, 4}, {refusedPushes, 5}, {forgotten, 3}, {outages, 5}, {oldFailures, 4}, {lostCommits, 5}, {quarantines, 5},
-	{blockedRetries, 3}, {freezes, 5}, {readings, 4}, {worlds, 4},
+	{blockedRetries, 3}, {freezes, 5}, {readings, 4}, {worlds, 4}, {reviewed, 3},
 }
 
 // Troubles names what can be left out of a schedule beside its operations (Options.Without).
@@ -66,8 +66,8 @@ type schedule struct {
 	// away when it is not there, old what was red before, losses which commits it does not give out, tolerance which targets are
 	// quarantined, hopes when people retry what is blocked, freezes
 	// when the remote takes nothing, readings when trees are read in another way, worlds when what
-	// steps find outside of their trees is broken; nil for none.
-	r, hubs, hooks, away, old, losses, tolerance, hopes, freezes, readings, worlds *rand.Rand
+	// steps find outside of their trees is broken, reviews what happens to branches under review; nil for none.
+	r, hubs, hooks, away, old, losses, tolerance, hopes, freezes, readings, worlds, reviews *rand.Rand
 
 	span int64
 	ops  []operation
@@ -110,7 +110,7 @@ func Run(o Options) (t Tally, wrong []string) {
 
 func newSchedule(o Options) *schedule {
 	draws := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, stream)) }
-	s := &schedule{o: o, r: draws(1), hubs: draws(3), hooks: draws(4), away: draws(6), old: draws(7), losses: draws(8), tolerance: draws(9), hopes: draws(10), freezes: draws(14), readings: draws(15), worlds: draws(16), stalled: map[actor]int{}}
+	s := &schedule{o: o, r: draws(1), hubs: draws(3), hooks: draws(4), away: draws(6), old: draws(7), losses: draws(8), tolerance: draws(9), hopes: draws(10), freezes: draws(14), readings: draws(15), worlds: draws(16), reviews: draws(17), stalled: map[actor]int{}}
 	trouble := map[string]bool{}
 	for _, t := range troubleNames {
 		r := s.r
@@ -137,6 +137,8 @@ func newSchedule(o Options) *schedule {
 			r = s.readings
 		case worlds:
 			r = s.worlds
+		case reviewed:
+			r = s.reviews
 		}
 		trouble[t.name] = r.IntN(t.often) == 0 && !o.Without[t.name]
 	}
@@ -154,6 +156,9 @@ func newSchedule(o Options) *schedule {
 	}
 	if !trouble[worlds] || o.Leave != "" {
 		s.worlds = nil
+	}
+	if headsRule := o.Leave == HeadsSwap || o.Leave == HeadsBack; !trouble[reviewed] && !headsRule || o.Leave != "" && !headsRule {
+		s.reviews = nil
 	}
 	if !trouble[outages] || o.Leave != "" {
 		s.away = nil
@@ -208,6 +213,7 @@ func newSchedule(o Options) *schedule {
 	for _, x := range s.m.sites {
 		s.workers(x)
 		s.network(x)
+		s.review(x)
 		s.refuse(x)
 		s.freeze(x)
 		s.breakFirst(x)

@@ -68,7 +68,9 @@ const (
 	Torn
 	ClockJumps
 	OtherVersions
-	Rereadings   // of trees, with another configuration
+	Rereadings // of trees, with another configuration
+	MovedHeads // of reviews, to what lands
+	HeadsTakenBack
 	BrokenWorlds // in which a target fails whatever its tree holds
 	Quarantines  // facts of operators, configuration and rates
 	Retries      // of blocked changes
@@ -121,7 +123,7 @@ var countNames = [counts]string{
 	"landed in parts", "requirements", "landed in chain", "requirement rejections", "moves", "holds", "pauses", "duplicates", "redeliveries", "resubmissions",
 	"pushes", "red pushes", "repairs", "rewrites", "resets", "unknown targets", "unmergeable", "invalid", "deletions",
 	"added edges", "clashes", "unmergeable builds", "sabotages",
-	"bypasses", "several bypassed", "refusals", "refused pushes", "freezes", "frozen pushes", "paused by the remote", "lost commits", "outages", "outages told", "dropped", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "interruptions", "records in parts", "torn", "clock jumps", "other versions", "readings", "broken worlds", "quarantines", "retries of blocked changes", "tolerated", "landings in hubs", "other hubs", "several queues", "snapshots", "thaws",
+	"bypasses", "several bypassed", "refusals", "refused pushes", "freezes", "frozen pushes", "paused by the remote", "lost commits", "outages", "outages told", "dropped", "early rejections", "voids", "lost answers", "take-overs", "crashes", "stale writes", "faults", "stalls", "interruptions", "records in parts", "torn", "clock jumps", "other versions", "readings", "heads moved", "heads taken back", "broken worlds", "quarantines", "retries of blocked changes", "tolerated", "landings in hubs", "other hubs", "several queues", "snapshots", "thaws",
 	"analyses", "surveys", "builds while idle", "builds", "aborts", "steps", "false failures", "leases taken over", "lost workers", "companions", "broken groups", "late results", "run twice", "forgotten", "run again", "spoiled", "stale snapshots",
 	"RED", "UNPROVEN", "DOUBLED", "LOST", "UNDECIDED", "WRONGLY REJECTED", "WRONGLY EJECTED", "OVERTAKEN", "UNHEEDED", "DISORDERED",
 }

@@ -18,7 +18,7 @@ import (
 // red before the queue, lostCommits that of a remote that does not give out the commits of some changes, quarantines that of
 // targets whose results block nobody, blockedRetries that of people who retry what is blocked, freezes that
 // of a remote that takes nothing for a while, readings that of a configuration or a tool that changes,
-// worlds that of something outside of the trees that steps need. Each is drawn apart, so that a seed is the same history with and without.
+// reviewed that of branches under review, worlds that of something outside of the trees that steps need. Each is drawn apart, so that a seed is the same history with and without.
 const (
 	hubTargets    = "hub targets"
 	refusedPushes = "refused pushes"
@@ -32,6 +32,7 @@ const (
 	freezes        = "freezes"
 	readings       = "readings"
 	worlds         = "worlds"
+	reviewed       = "reviews"
 )
 
 // analysts sets how analyses end.

@@ -57,9 +57,9 @@ func (r *Repository) Examine(ctx context.Context, path string) hosts.Examined {
 	if repository.GetArchived() {
 		x.out.Add("host_pulls_off", full+" is archived", "Unarchive it.")
 	}
-	if !r.Merges {
+	if !r.Merges && !r.Moves {
 		x.out.Add("host_merges_unmarked", fmt.Sprintf("what the queue %s lands is closed in %s with a comment and the label %s, and not shown as merged: the commits that land are not those of the pull request", r.Queue, full, hosts.LandedLabel),
-			"Set the queue's strategy to merge, if GitHub is to show what landed as merged.")
+			"Set branches: move at the host, or the queue's strategy to merge, if GitHub is to show what landed as merged.")
 	}
 	x.examinePermissions(login, repository)
 	if d, err := r.readDemands(ctx); hosts.IsStatus(err, http.StatusNotFound) {

@@ -25,6 +25,8 @@ type Options struct {
 	Label string
 	// Merges is set if what lands has the commits of the pull request, so that GitHub sees by itself that it is merged.
 	Merges bool
+	// Moves is set if the lander moves the branch of a pull request to what lands, so that GitHub sees that it is merged.
+	Moves bool
 }
 
 // Repository is a repository at GitHub. It implements hosts.Host.
@@ -38,6 +40,7 @@ type Repository struct {
 	askedAt time.Time
 	// shown has what the queue shows of a commit.
 	shown *lru.Cache[string, shown]
+	heads *hosts.Heads
 }
 
 // shown is what the queue shows of a commit.
@@ -56,7 +59,7 @@ func (s *Server) New(o Options) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Repository{Options: o, account: a, shown: lru.New[string, shown](maxShown)}, nil
+	return &Repository{Options: o, account: a, shown: lru.New[string, shown](maxShown), heads: hosts.NewHeads()}, nil
 }
 
 func (r *Repository) labelled(labels []*github.Label) bool {
@@ -134,6 +137,9 @@ func (r *Repository) Look(ctx context.Context, number, after int64, commit strin
 	if err := r.readTimeline(ctx, &out, after); err != nil {
 		return out, err
 	}
+	if err := r.readBranch(ctx, &out, p, commit); err != nil {
+		return out, err
+	}
 	var checks []check
 	if out.Open {
 		if out.Missing, checks, err = r.missing(ctx, p); err != nil {
@@ -161,6 +167,57 @@ func (r *Repository) Look(ctx context.Context, number, after int64, commit strin
 	r.remember(commit, of)
 	out.Status = of.status
 	return out, nil
+}
+
+// readBranch fills in whether the branch may be moved, and whether it was: commit is the one that was asked for.
+func (r *Repository) readBranch(ctx context.Context, out *hosts.Pull, p *github.PullRequest, commit string) (err error) {
+	if !r.Moves || !out.Open {
+		return nil
+	}
+	head, base := p.GetHead(), p.GetBase()
+	if head.GetRepo().GetID() != base.GetRepo().GetID() || head.GetRef() == base.GetRepo().GetDefaultBranch() {
+		return nil // a fork's, which nobody here may move, or one that others work on
+	}
+	if commit != "" && commit != out.Head {
+		if out.Landing, err = r.heads.IsLanding(out.Head, r.Queue, out.Number, func() (string, error) {
+			c, err := ask(ctx, r.account, func() (*github.Commit, *github.Response, error) {
+				return r.client.Git.GetCommit(ctx, r.Owner, r.Name, out.Head)
+			})
+			return c.GetMessage(), err
+		}); err != nil {
+			return err
+		}
+	}
+	may, err := r.heads.MayMove(head.GetRef(), func() (bool, error) {
+		b, err := r.branch(ctx, head.GetRef())
+		if hosts.IsStatus(err, http.StatusNotFound) {
+			return false, nil
+		}
+		if err != nil || b.GetProtected() {
+			return false, err
+		}
+		return r.isAlone(ctx, head.GetRef())
+	})
+	if may {
+		out.Branch = "refs/heads/" + head.GetRef()
+	}
+	return err
+}
+
+// isAlone reports whether a branch is that of one open pull request, and none goes to it.
+func (r *Repository) isAlone(ctx context.Context, name string) (bool, error) {
+	list := func(o github.PullRequestListOptions) ([]*github.PullRequest, error) {
+		o.State = "open"
+		return ask(ctx, r.account, func() ([]*github.PullRequest, *github.Response, error) {
+			return r.client.PullRequests.List(ctx, r.Owner, r.Name, &o)
+		})
+	}
+	own, err := list(github.PullRequestListOptions{Head: r.Owner + ":" + name})
+	if err != nil || len(own) > 1 {
+		return false, err
+	}
+	stacked, err := list(github.PullRequestListOptions{Base: name})
+	return err == nil && len(stacked) == 0, err
 }
 
 func (r *Repository) remember(commit string, s shown) {
@@ -195,12 +252,16 @@ func (r *Repository) readTimeline(ctx context.Context, out *hosts.Pull, after in
 				event.Kind = hosts.Labelled
 			case "unlabeled":
 				event.Kind = hosts.Unlabelled
+			case "auto_merge_enabled", "auto_squash_enabled", "auto_rebase_enabled":
+				event.Kind, event.Auto = hosts.Labelled, true
+			case "auto_merge_disabled":
+				event.Kind, event.Auto = hosts.Unlabelled, true
 			case "commented":
 				event.Kind, event.Text = hosts.Commented, e.GetBody()
 			case "closed":
 				event.Kind = hosts.Closed
 			}
-			label := event.Kind == hosts.Labelled || event.Kind == hosts.Unlabelled
+			label := e.GetEvent() == "labeled" || e.GetEvent() == "unlabeled"
 			if event.Kind == 0 || e.CreatedAt == nil || event.By.Login == own || label && e.GetLabel().GetName() != r.Label {
 				continue
 			}
@@ -221,7 +282,8 @@ func (r *Repository) readTimeline(ctx context.Context, out *hosts.Pull, after in
 	if err := hosts.SetPermissions(events, func(u hosts.User) (hosts.Permission, error) { return r.permission(ctx, u.Login) }); err != nil {
 		return err
 	}
-	out.Events = events
+	// Auto-merge is also for other branches than the queue's, and for robots that may not land: it then asks for nothing.
+	out.Events = slices.DeleteFunc(events, func(e hosts.Event) bool { return e.Auto && (!out.Fits || e.Permission < hosts.WritePermission) })
 	return nil
 }
 

@@ -83,6 +83,9 @@ func TestEventsOfATimelineHaveRisingIDs(t *testing.T) {
 		comment(ada, "/landfall release", 8, 100),
 		label("unlabeled", "landfall", 902, 101),
 		{Event: new("closed"), Actor: ada, CreatedAt: at(102)},
+		{Event: new("auto_squash_enabled"), Actor: ada, CreatedAt: at(103)},
+		{Event: new("auto_merge_disabled"), Actor: ada, CreatedAt: at(104)},
+		{Event: new("auto_merge_disabled"), Actor: bot, CreatedAt: at(105)},
 	}
 	r := serve(t, func(out http.ResponseWriter, in *http.Request) {
 		switch in.URL.Path {
@@ -96,8 +99,9 @@ func TestEventsOfATimelineHaveRisingIDs(t *testing.T) {
 			t.Errorf("it asks for %s", in.URL.Path)
 		}
 	})
+	fits := true
 	read := func(after int64) (ids []int64, kinds []hosts.EventKind) {
-		p := hosts.Pull{Number: 7, Last: after}
+		p := hosts.Pull{Number: 7, Last: after, Fits: fits}
 		if err := r.readTimeline(t.Context(), &p, after); err != nil {
 			t.Fatal(err)
 		}
@@ -110,15 +114,20 @@ func TestEventsOfATimelineHaveRisingIDs(t *testing.T) {
 		return append(ids, p.Last), kinds
 	}
 	ids, kinds := read(0)
-	if want := []int64{100 << 20, 100<<20 | 1, 100<<20 | 3, 101 << 20, 102 << 20, 102 << 20}; !slices.Equal(ids, want) {
+	if want := []int64{100 << 20, 100<<20 | 1, 100<<20 | 3, 101 << 20, 102 << 20, 103 << 20, 104 << 20, 104 << 20}; !slices.Equal(ids, want) {
 		t.Errorf("ids are %v, want %v", ids, want)
 	}
-	if want := []hosts.EventKind{hosts.Labelled, hosts.Commented, hosts.Commented, hosts.Unlabelled, hosts.Closed}; !slices.Equal(kinds, want) {
+	if want := []hosts.EventKind{hosts.Labelled, hosts.Commented, hosts.Commented, hosts.Unlabelled, hosts.Closed, hosts.Labelled, hosts.Unlabelled}; !slices.Equal(kinds, want) {
 		t.Errorf("kinds are %v, want %v", kinds, want)
 	}
-	if ids, _ := read(101 << 20); !slices.Equal(ids, []int64{102 << 20, 102 << 20}) {
+	if ids, _ := read(101 << 20); !slices.Equal(ids, []int64{102 << 20, 103 << 20, 104 << 20, 104 << 20}) {
 		t.Errorf("after the label went off there are %v", ids)
 	}
+	fits = false
+	if _, kinds := read(101 << 20); !slices.Equal(kinds, []hosts.EventKind{hosts.Closed}) {
+		t.Errorf("of a pull request to another branch there are %v", kinds)
+	}
+	fits = true
 	// An edit makes no new event, and does not move the others.
 	timeline[5].Body = new("/landfall land")
 	if ids, _ := read(100<<20 | 1); !slices.Equal(ids[:2], []int64{100<<20 | 2, 100<<20 | 3}) {

@@ -81,7 +81,7 @@ func (r *Repository) readDemands(ctx context.Context) (d demands, err error) {
 			d.require(c.Context, c.IntegrationID)
 		}
 	}
-	b, err := r.branch(ctx)
+	b, err := r.branch(ctx, r.Branch)
 	if err != nil || !b.GetProtected() {
 		return d, err
 	}
@@ -102,10 +102,10 @@ func (r *Repository) readDemands(ctx context.Context) (d demands, err error) {
 	return d, nil
 }
 
-// branch asks for the branch. The library's own GetBranch makes one error of all answers, those of limits too.
-func (r *Repository) branch(ctx context.Context) (*github.Branch, error) {
+// branch asks for a branch. The library's own GetBranch makes one error of all answers, those of limits too.
+func (r *Repository) branch(ctx context.Context, name string) (*github.Branch, error) {
 	return ask(ctx, r.account, func() (b *github.Branch, response *github.Response, err error) {
-		request, err := r.client.NewRequest(ctx, http.MethodGet, fmt.Sprintf("repos/%s/%s/branches/%s", r.Owner, r.Name, url.PathEscape(r.Branch)), nil)
+		request, err := r.client.NewRequest(ctx, http.MethodGet, fmt.Sprintf("repos/%s/%s/branches/%s", r.Owner, r.Name, url.PathEscape(name)), nil)
 		if err == nil {
 			response, err = r.client.Do(request, &b)
 		}

@@ -91,10 +91,10 @@ func (x *examination) examineSettings(p *gitlab.Project) {
 		x.out.Add("host_queue_other", x.Project+" has merge trains", "Switch them off under Settings, Merge requests: two queues for one branch undo each other's order.")
 	}
 	switch {
-	case !x.Merges:
+	case !x.Merges && !x.Moves:
 		x.out.Add("host_merges_unmarked", fmt.Sprintf("what the queue %s lands is closed in %s with a note and the label %s, and not shown as merged: the commits that land are not those of the merge request", x.Queue, x.Project, hosts.LandedLabel),
-			"Set the queue's strategy to merge, if GitLab is to show what landed as merged.")
-	case p.MergeMethod == gitlab.FastForwardMerge:
+			"Set branches: move at the host, or the queue's strategy to merge, if GitLab is to show what landed as merged.")
+	case x.Merges && p.MergeMethod == gitlab.FastForwardMerge:
 		x.out.Add("host_method_other", fmt.Sprintf("%s asks for a history without merge commits, and the queue %s makes them", x.Project, x.Queue),
 			"Set the merge method to Merge commit under Settings, Merge requests, or the queue's strategy to rebase or squash.")
 	}

@@ -28,6 +28,8 @@ type Options struct {
 	Checks []string
 	// Merges is set if what lands has the commits of the merge request, so that GitLab sees by itself that it is merged.
 	Merges bool
+	// Moves is set if the lander moves the branch of a merge request to what lands, so that GitLab sees that it is merged.
+	Moves bool
 }
 
 // Repository is a project at a GitLab. It implements hosts.Host.
@@ -41,6 +43,7 @@ type Repository struct {
 	settingsAt time.Time
 	// shown has what the queue shows of a commit.
 	shown *lru.Cache[string, ownStatus]
+	heads *hosts.Heads
 }
 
 const (
@@ -52,7 +55,7 @@ const (
 
 // New returns a project.
 func (s *Server) New(o Options) *Repository {
-	return &Repository{Options: o, Server: s, shown: lru.New[string, ownStatus](maxShown)}
+	return &Repository{Options: o, Server: s, shown: lru.New[string, ownStatus](maxShown), heads: hosts.NewHeads()}
 }
 
 // project returns the project's settings, as they were at most 30 s ago.
@@ -148,6 +151,9 @@ func (r *Repository) Look(ctx context.Context, number, after int64, commit strin
 	if err := r.readTimeline(ctx, &out, after, m.State == "closed"); err != nil {
 		return out, err
 	}
+	if err := r.readBranch(ctx, &out, m, commit); err != nil {
+		return out, err
+	}
 	var statuses []*gitlab.CommitStatus
 	statusesOf := ""
 	if out.Open {
@@ -175,6 +181,61 @@ func (r *Repository) Look(ctx context.Context, number, after int64, commit strin
 	r.remember(commit, seen)
 	out.Status = seen.status
 	return out, nil
+}
+
+// readBranch fills in whether the branch may be moved, and whether it was: commit is the one that was asked for.
+func (r *Repository) readBranch(ctx context.Context, out *hosts.Pull, m *gitlab.MergeRequest, commit string) (err error) {
+	if !r.Moves || !out.Open {
+		return nil
+	}
+	if m.SourceProjectID != m.TargetProjectID {
+		return nil // a fork's, which nobody here may move
+	}
+	if commit != "" && commit != out.Head && out.Head != "" {
+		if out.Landing, err = r.heads.IsLanding(out.Head, r.Queue, out.Number, func() (string, error) {
+			c, err := ask(ctx, r.Server, func(option gitlab.RequestOptionFunc) (*gitlab.Commit, *gitlab.Response, error) {
+				return r.client.Commits.GetCommit(r.Project, out.Head, nil, option)
+			})
+			if err != nil {
+				return "", err
+			}
+			return c.Message, nil
+		}); err != nil {
+			return err
+		}
+	}
+	may, err := r.heads.MayMove(m.SourceBranch, func() (bool, error) {
+		b, err := ask(ctx, r.Server, func(option gitlab.RequestOptionFunc) (*gitlab.Branch, *gitlab.Response, error) {
+			return r.client.Branches.GetBranch(r.Project, m.SourceBranch, option)
+		})
+		if hosts.IsStatus(err, http.StatusNotFound) {
+			return false, nil
+		}
+		if err != nil || b.Protected || b.Default {
+			return false, err
+		}
+		return r.isAlone(ctx, m.SourceBranch)
+	})
+	if may {
+		out.Branch = "refs/heads/" + m.SourceBranch
+	}
+	return err
+}
+
+// isAlone reports whether a branch is that of one open merge request, and none goes to it.
+func (r *Repository) isAlone(ctx context.Context, name string) (bool, error) {
+	list := func(o gitlab.ListProjectMergeRequestsOptions) ([]*gitlab.BasicMergeRequest, error) {
+		o.State = new("opened")
+		return ask(ctx, r.Server, func(option gitlab.RequestOptionFunc) ([]*gitlab.BasicMergeRequest, *gitlab.Response, error) {
+			return r.client.MergeRequests.ListProjectMergeRequests(r.Project, &o, option)
+		})
+	}
+	own, err := list(gitlab.ListProjectMergeRequestsOptions{SourceBranch: &name})
+	if err != nil || len(own) > 1 {
+		return false, err
+	}
+	stacked, err := list(gitlab.ListProjectMergeRequestsOptions{TargetBranch: &name})
+	return err == nil && len(stacked) == 0, err
 }
 
 // An event's id is made of its time, its kind and the end of GitLab's id, since labels, notes and states have ids of sequences of their own:
