@@ -20,12 +20,32 @@ import (
 // ErrUnsendable is returned for a dead letter that is not a land request, that this version cannot read, or that the log no longer has.
 var ErrUnsendable = errors.New("it cannot be sent again")
 
+// keptSendings is how many sendings of a dead letter are kept, the newest.
+const keptSendings = 20
+
 // Letter is a dead letter.
 type Letter struct {
 	*eventsv1.DeadLetter
-	// Sent is when it was published again last, nil for never, and Times how often.
-	Sent  *eventsv1.DeadLetterSent
+	// Sent has when it was published again, newest last, and Times how often.
+	Sent  []*eventsv1.DeadLetterSent
 	Times int
+}
+
+// LastSent returns when it was published again last, nil for never.
+func (l *Letter) LastSent() *eventsv1.DeadLetterSent {
+	if len(l.Sent) == 0 {
+		return nil
+	}
+	return l.Sent[len(l.Sent)-1]
+}
+
+// At returns a dead letter as it was at a time, in microseconds since 1970, and whether it was there.
+func (l Letter) At(us int64) (then Letter, there bool) {
+	for len(l.Sent) > 0 && l.LastSent().StampUs > us {
+		l.Sent = l.Sent[:len(l.Sent)-1]
+		l.Times--
+	}
+	return l, l.StampUs <= us
 }
 
 // Place returns where the record of a dead letter is, as TOPIC/PARTITION/OFFSET.
@@ -69,7 +89,7 @@ func (l *List) Apply(m proto.Message) {
 		}
 	case *eventsv1.DeadLetterSent:
 		if letter := l.known[Place(m)]; letter != nil {
-			letter.Sent = m
+			letter.Sent = append(letter.Sent[max(0, len(letter.Sent)+1-keptSendings):len(letter.Sent):len(letter.Sent)], m)
 			letter.Times++
 		}
 	}

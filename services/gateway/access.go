@@ -101,6 +101,11 @@ func (g *Gateway) attribute(ctx context.Context, e journal.Entry, r *eventsv1.La
 		}
 	}
 	r.SignedBy, r.Signature = "", nil
+	for _, entry := range r.Entries {
+		if entry != nil {
+			entry.Review = nil
+		}
+	}
 	subject := e.Source
 	if e.Instance != "" {
 		subject += "/" + e.Instance
@@ -224,6 +229,13 @@ func (g *Gateway) Tokens() []access.Token {
 	g.access.mu.RLock()
 	defer g.access.mu.RUnlock()
 	return g.access.tokens.List()
+}
+
+// Token implements api.TokenStore.
+func (g *Gateway) Token(id string) (access.Token, bool) {
+	g.access.mu.RLock()
+	defer g.access.mu.RUnlock()
+	return g.access.tokens.Get(id)
 }
 
 // Grant implements api.TokenStore.

@@ -246,6 +246,35 @@ func TestAContributorRevisesOnlyItsOwnWhoeverAsksFirst(t *testing.T) {
 	}
 }
 
+// TestAContributorHasHalfOfAQueueAtMost: it could have all of it with one commit under as many ids, so that nobody else landed anything.
+func TestAContributorHasHalfOfAQueueAtMost(t *testing.T) {
+	log, repo := newLog(1), newRepository(t)
+	one := startGatewayWith(t, log, repo, "one", func(c *configuration.Configuration) {
+		required(c)
+		q := c.Queues[testQueue]
+		q.Limits.Pending = 6
+		c.Queues[testQueue] = q
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	repo.branch("one")
+	repo.branch("two")
+	for i, c := range []struct{ subject, role, change, branch, want string }{
+		{"eve", "contributor", "e1", "one", ""}, {"eve", "contributor", "e2", "one", ""}, {"bot", "lander", "b1", "one", ""}, {"eve", "contributor", "e3", "one", ""},
+		{"eve", "contributor", "e4", "one", "queue_full"}, {"eve", "contributor", "e3", "two", ""}, {"bot", "lander", "b2", "one", ""}, {"ada", "contributor", "a1", "one", ""},
+		{"ada", "contributor", "a2", "one", "queue_full"},
+	} {
+		answer, err := one.gateway.Land(ctx, &eventsv1.LandRequest{Queue: testQueue, Change: c.change, Entries: []*eventsv1.Entry{{Ref: c.branch}}, Author: c.subject,
+			Actor: &eventsv1.Actor{Issuer: "https://id.example.com", Subject: c.subject, Role: c.role}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := answer.Refused.GetCode(); got != c.want {
+			t.Errorf("%d: %s of %s is answered %q, want %q: %s", i, c.change, c.subject, got, c.want, answer.Refused.GetMessage())
+		}
+	}
+}
+
 // TestAProgramOnKafkaGivesNoMoreThanALander: where people have to prove who they are, a benefit above 1 takes an operator on every way in.
 func TestAProgramOnKafkaGivesNoMoreThanALander(t *testing.T) {
 	for _, c := range []struct {
@@ -300,7 +329,7 @@ func TestACancellationNamesWhoHasProvenIt(t *testing.T) {
 		}
 	}
 	_, story := one.ask(bot, "GET", "/v1/queues/main/changes/a", "")
-	if text := fmt.Sprint(story["timeline"]); !strings.Contains(text, "token "+id+", as lander, with Go-http-client") {
+	if text := fmt.Sprint(story["timeline"]); !strings.Contains(text, "(token "+id+"), as lander, with Go-http-client") {
 		t.Errorf("the story is %s", text)
 	}
 }

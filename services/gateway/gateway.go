@@ -26,6 +26,7 @@ import (
 	"landfall.build/services/gateway/refusals"
 	"landfall.build/services/gateway/signin"
 	"landfall.build/services/gateway/view"
+	"landfall.build/services/gateway/whatif"
 )
 
 // Options of a gateway.
@@ -47,6 +48,8 @@ type Options struct {
 	Refusals *refusals.Log
 	// Analyst, if set, asks the history.
 	Analyst api.Analyst
+	// Simulate, if set, simulates a queue's past under another setting.
+	Simulate whatif.Simulate
 	// Instance names this process among the gateways, for people.
 	Instance string
 	Logger   *slog.Logger
@@ -84,6 +87,10 @@ type Gateway struct {
 	ready atomic.Bool
 	// answering limits how many full explanations are worked out at a time.
 	answering chan struct{}
+	// whatIf runs simulations; nil if nothing simulates.
+	whatIf *whatif.Runner
+	// differing limits how many revisions are compared at a time.
+	differing chan struct{}
 	// looking limits how many pasts are folded at a time.
 	looking chan struct{}
 	// readingModels limits how many registries of models are in memory.
@@ -92,6 +99,8 @@ type Gateway struct {
 	lists   api.Lists
 	fleet   *health.Fleet
 	metrics metrics
+	// shownServices is what those who watch the services were told of last.
+	shownServices []byte
 }
 
 // maxAnswering is how many full explanations are worked out at a time.
@@ -111,7 +120,7 @@ func New(o Options) (*Gateway, error) {
 	if o.View == (view.Limits{}) {
 		o.View = view.DefaultLimits()
 	}
-	g := &Gateway{Options: o, queues: map[string]*queue{}, buried: deadLetters{seen: map[position]bool{}}, letters: deadletters.List{Newest: shownLetters}, answering: make(chan struct{}, maxAnswering), looking: make(chan struct{}, maxLooking), readingModels: make(chan struct{}, 1),
+	g := &Gateway{Options: o, queues: map[string]*queue{}, buried: deadLetters{seen: map[position]bool{}}, letters: deadletters.List{Newest: shownLetters}, answering: make(chan struct{}, maxAnswering), differing: make(chan struct{}, maxDiffering), looking: make(chan struct{}, maxLooking), readingModels: make(chan struct{}, 1),
 		fleet: health.NewFleet(o.Config.QueueNames(), o.Log.Partitions())}
 	for _, name := range o.Config.QueueNames() {
 		settings, err := o.Config.Queue(name)
@@ -126,8 +135,11 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.metrics = newMetrics(o.Meter, g)
 	g.access.init()
+	if o.Simulate != nil {
+		g.whatIf = whatif.New(o.Simulate, func(queue string) { g.lists.Changed(api.PartWhatIf, queue) })
+	}
 	handler, err := api.NewHandler(api.Options{
-		Backend: g, LogStore: o.LogStore, LogID: o.Log.ID(), Hosts: o.Hosts, Proxies: o.Proxies, Log: o.Logger, Access: o.Config.Access, Tokens: g, DeadLetters: g, Models: g, Lists: &g.lists, SignIn: o.SignIn, Refusals: o.Refusals, Analyst: o.Analyst,
+		Backend: g, LogStore: o.LogStore, LogID: o.Log.ID(), Hosts: o.Hosts, Proxies: o.Proxies, Log: o.Logger, Access: o.Config.Access, Tokens: g, DeadLetters: g, Models: g, WhatIf: g.whatIf, Differ: g, Lists: &g.lists, SignIn: o.SignIn, Refusals: o.Refusals, Analyst: o.Analyst,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
@@ -154,6 +166,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer g.ready.Store(false)
+	if g.whatIf != nil {
+		defer g.whatIf.Close()
+	}
 	start := func(f func(context.Context) error) {
 		running.Go(func() {
 			if err := f(ctx); err != nil && ctx.Err() == nil {
@@ -177,7 +192,7 @@ func (g *Gateway) run(ctx context.Context, start func(func(context.Context) erro
 		defer p.health.End()
 	}
 	if g.Board != nil {
-		start(func(ctx context.Context) error { g.fleet.Watch(ctx, g.Board, g.showTroubles); return nil })
+		start(func(ctx context.Context) error { g.fleet.Watch(ctx, g.Board, g.showServices); return nil })
 	}
 	for _, p := range g.partitions {
 		if err := p.thaw(ctx); err != nil {
@@ -229,9 +244,7 @@ func (g *Gateway) Read(name string, f func(*view.Queue)) bool {
 	if q == nil {
 		return false
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	f(q.state.View)
+	q.reading.do(func() { f(q.state.View) })
 	return true
 }
 

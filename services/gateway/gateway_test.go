@@ -191,8 +191,8 @@ func TestWhatCannotBeDecodedIsReportedOnceOnEveryTopicThatAGatewayReads(t *testi
 	repo, log := newRepository(t), newLog(2)
 	reported := 0
 	for _, topic := range events.Topics() {
-		// Models are read when somebody asks for them; the enumerator reports what is wrong there.
-		if slices.Contains(topic.Readers, events.ServiceGateway) && !slices.Contains([]string{events.TopicDeadLetters, events.TopicLandRequests, events.TopicModels}, topic.Name) {
+		// Models and speculations are read when somebody asks; the enumerator and the profiler report what is wrong there.
+		if slices.Contains(topic.Readers, events.ServiceGateway) && !slices.Contains([]string{events.TopicDeadLetters, events.TopicLandRequests, events.TopicModels, events.TopicSpeculations}, topic.Name) {
 			reported++
 		}
 		if err := log.Write(t.Context(), journal.Record{Topic: topic.Name, Partition: 1, Key: []byte(testQueue), Value: []byte("?"), Headers: []events.Header{
@@ -329,6 +329,7 @@ func TestWhatPeopleAskForTakesEffectOrSaysWhyNot(t *testing.T) {
 	expect("POST", changes+"c/priority", object{"before": "nobody"}, 404, "nobody")
 	expect("POST", changes+"c/priority", object{"before": "a", "front": true}, 400, "either")
 	expect("POST", changes+"a/hold", object{"why": "release night"}, 200, "held by ada: release night")
+	expect("POST", changes+"a/hold", object{"who": "bob"}, 200, "held by bob: release night")
 	expect("POST", changes+"a/release", object{"hold": "other"}, 409, "no hold of that name")
 	expect("POST", changes+"a/release", object{}, 200, "Released")
 	expect("POST", changes+"a/hold", object{"hold": "legal"}, 200, "held by ada (hold legal); release")

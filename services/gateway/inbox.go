@@ -19,6 +19,8 @@ type asked struct {
 	admission.Request
 	// delivery identifies the record of the request among those under the same request id.
 	delivery string
+	// own is the request's id as the record has it: what is refused for lack of proof counts under another one.
+	own string
 	// publisher is who takes turns with others.
 	publisher string
 	// trace is the traceparent that it came with, "" if that was none.

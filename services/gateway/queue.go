@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -11,7 +12,9 @@ import (
 	"landfall.build/engine/admission"
 	"landfall.build/engine/lineup"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/journal"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/past"
@@ -24,8 +27,10 @@ type queue struct {
 	gateway  *Gateway
 	settings configuration.Queue
 
-	mu    sync.Mutex
-	state *state.Queue
+	// reading has mu for those who ask for the view.
+	reading *rested
+	mu      sync.Mutex
+	state   *state.Queue
 	// waiting for the answer to a request, by its id.
 	waiting map[string][]*waiter
 	// consequences holds who waits for what a record does to the lineup, by the id of the record.
@@ -44,17 +49,25 @@ type queue struct {
 	settling sync.Mutex
 	opening  sync.Mutex
 	pinner   *pinning.Pinner
+	// repository is the mirror that the pinner has.
+	repository *gitrepo.Repo
 
 	past *past.Past
 }
 
 func newQueue(g *Gateway, settings configuration.Queue) *queue {
-	return &queue{
-		gateway: g, settings: settings, state: state.New(settings.Name, g.View),
+	folded := state.New(settings.Name, g.View)
+	if settings.Shadow == configuration.On {
+		folded.View.SetShadow()
+	}
+	q := &queue{
+		gateway: g, settings: settings, state: folded,
 		waiting: map[string][]*waiter{}, consequences: map[string]chan lineup.Consequence{},
 		past:    g.newPast(settings.Name),
 		changed: make(chan struct{}), waits: map[string]*waits{}, inbox: newInbox(), far: newInbox(), room: make(chan struct{}, maxWaiting),
 	}
+	q.reading = newRested(&q.mu)
+	return q
 }
 
 func (q *queue) limits() admission.Limits {
@@ -71,6 +84,7 @@ func (q *queue) mirror(ctx context.Context) (*pinning.Pinner, error) {
 		if err != nil {
 			return nil, err
 		}
+		q.repository = repository
 		q.pinner = pinning.New(repository, q.settings.Branch, q.settings.Strategy)
 	}
 	return q.pinner, nil
@@ -78,7 +92,10 @@ func (q *queue) mirror(ctx context.Context) (*pinning.Pinner, error) {
 
 // fold folds a counted record of any topic.
 func (q *queue) fold(e journal.Entry) {
-	q.mu.Lock()
+	if !q.mu.TryLock() {
+		q.reading.heldUp.Store(true)
+		q.mu.Lock()
+	}
 	defer q.mu.Unlock()
 	consequence, request, answer := q.state.Fold(e, func(r *eventsv1.RequestRefused) string { return q.gateway.deliveryOf(r, e.ID) })
 	q.measure(e, consequence)
@@ -191,7 +208,12 @@ func (q *queue) tellAnswered(a *asked) {
 func (q *queue) standing(a *asked) state.Standing {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.state.Answers.Standing(a.ID, a.Land.Change, a.delivery, state.PlaceOf(a.Place))
+	place := state.PlaceOf(a.Place)
+	// Its publisher's key may have been taken away since it was answered.
+	if a.own != a.ID && q.state.Answers.Standing(a.own, a.Land.Change, q.gateway.delivery(a.own, a.Place.GetPartition(), a.Place.GetOffset()), place) == state.Answered {
+		return state.Answered
+	}
+	return q.state.Answers.Standing(a.ID, a.Land.Change, a.delivery, place)
 }
 
 // decide returns the answer to a request from the lineup as it is folded now. admitted is how many requests of the same
@@ -205,8 +227,27 @@ func (q *queue) decide(r admission.Request, pinned admission.Pinned, admitted in
 	if !q.mayRevise(r.Land, before) {
 		return admission.Refused(r, &admission.Refusal{Code: admission.Forbidden, Message: "The change is somebody else's; land yours under another id, or ask somebody with the role lander."})
 	}
+	if most := q.limits().Pending / 2; q.state.View.Lineup().Pending(r.Land.Change) == nil && q.askedByContributor(r.Land.Actor, most) >= most {
+		return admission.Refused(r, &admission.Refusal{Code: admission.QueueFull,
+			Message: fmt.Sprintf("You have asked for %d changes that are in the queue, half of its limit, which one contributor may have; ask again when some have landed.", most)})
+	}
 	showRefs(pinned.Entries, before)
 	return admission.Decide(q.state.Known(), limits, r, pinned)
+}
+
+// askedByContributor returns how many of the pending changes a contributor has asked for, 0 for everybody else. It looks only if there may be
+// most of them.
+func (q *queue) askedByContributor(actor *eventsv1.Actor, most int) (n int) {
+	pending := q.state.View.Lineup().Order()
+	if actor.GetRole() != access.Contributor.String() || len(pending) < most {
+		return 0
+	}
+	for _, c := range pending {
+		if a := q.state.View.Admission(c.ID()).GetActor(); a.GetIssuer() == actor.Issuer && a.GetSubject() == actor.Subject {
+			n++
+		}
+	}
+	return n
 }
 
 func (q *queue) head() string {

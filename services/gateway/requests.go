@@ -54,11 +54,13 @@ func (g *Gateway) takeRequests(ctx context.Context, partition int32) error {
 			g.bury(ctx, runner.DeadLetter{Entry: e, Reason: fmt.Sprintf("%s: there is no queue %q", admission.UnknownQueue, land.Queue), Advice: unknownQueueAdvice})
 			continue
 		}
+		own := land.RequestId
 		unproven, err := g.attribute(ctx, e, land)
 		if err != nil {
 			return err
 		}
 		a := g.requestOf(e, land)
+		a.own = own
 		a.problem = cmp.Or(unproven, admission.Complete(land, q.limits()), g.refusalOf(land))
 		select {
 		case q.room <- struct{}{}:

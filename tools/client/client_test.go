@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -54,6 +55,21 @@ func TestQueueAndStatusWaitAsLongAsTheyAreTold(t *testing.T) {
 				t.Errorf("%v: %v", args, err)
 			}
 		}
+	}
+}
+
+// TestAGatewayWithTLSIsNamedAsOne to whom asks it in the clear.
+func TestAGatewayWithTLSIsNamedAsOne(t *testing.T) {
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
+	secure.StartTLS()
+	defer secure.Close()
+	c, err := New("http://"+secure.Listener.Addr().String(), "ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Queues(t.Context()); !errors.Is(err, ErrUnreachable) || !strings.HasSuffix(err.Error(), "it speaks https: name it https://"+secure.Listener.Addr().String()) {
+		t.Error(err)
 	}
 }
 

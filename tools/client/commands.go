@@ -53,12 +53,12 @@ type printedError struct{ error }
 func (e printedError) Unwrap() error { return e.error }
 
 // Commands are land, queue, status, watch, explain, logs, cancel, retry, pause, resume, priority, hold,
-// release, quarantine, flakes, pools, timeline, login, logout and whoami. Their errors go through ExitCode; the root should silence cobra's own usage and errors.
+// release, quarantine, flakes, pools, timeline, analytics, what-if, login, logout and whoami. Their errors go through ExitCode; the root should silence cobra's own usage and errors.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
 		landCommand(), queueCommand(), statusCommand(), watchCommand(), explainCommand(), logsCommand(),
 		cancelCommand(), retryCommand(), pauseCommand(), resumeCommand(), priorityCommand(), holdCommand(), releaseCommand(),
-		quarantineCommand(), flakesCommand(), poolsCommand(), timelineCommand(), loginCommand(), logoutCommand(), whoAmICommand(),
+		quarantineCommand(), flakesCommand(), poolsCommand(), timelineCommand(), analyticsCommand(), whatIfCommand(), loginCommand(), logoutCommand(), whoAmICommand(),
 	}
 }
 
@@ -91,8 +91,8 @@ func command(use, short, long string, args cobra.PositionalArgs, run func(contex
 		if err == nil {
 			s.client.progress = s.progress
 		}
-		if err == nil && s.at != "" {
-			s.client.at, err = ParseTime(s.at, clock())
+		if err == nil {
+			s.client.at, err = ParseAt(s.at)
 		}
 		if err == nil {
 			err = s.within(cmd.Context(), func(ctx context.Context) error { return run(ctx, s, args) })
@@ -118,9 +118,22 @@ func (s *session) addTimeout(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&s.patience, "timeout", 0, "wait so long for the gateway (default: "+requestTimeout.String()+" for each request)")
 }
 
+// ParseAt reads the text of the flag --at, and returns the zero time for none.
+func ParseAt(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	return ParseTime(text, clock())
+}
+
+// AddAt gives a command the flag --at, whose text ParseAt reads.
+func AddAt(cmd *cobra.Command, at *string) {
+	cmd.Flags().StringVar(at, "at", "", "show it as it was then: 14:05, \"2026-01-31 14:05:30\", 2026-01-31T14:05:30Z, or -10m for ten minutes ago")
+}
+
 // addAt gives a command that shows queues or changes the flag --at.
 func (s *session) addAt(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.at, "at", "", "show it as it was then: 14:05, \"2026-01-31 14:05:30\", 2026-01-31T14:05:30Z, or -10m for ten minutes ago")
+	AddAt(cmd, &s.at)
 }
 
 // now returns the moment that is shown.

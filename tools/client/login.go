@@ -36,7 +36,7 @@ type signedIn struct {
 func loginCommand() *cobra.Command {
 	var device, noBrowser bool
 	var issuer string
-	cmd, _ := command("login", "sign in at the gateway", `Sign in at the gateway by OpenID Connect. The commands are then yours: the tokens are kept in a file
+	cmd, _ := command("login", "Sign in at the gateway", `Sign in at the gateway by OpenID Connect. The commands are then yours: the tokens are kept in a file
 of your configuration folder that only you can read, and refreshed. A browser is opened, or one on
 another machine is used (--device).`, none, func(ctx context.Context, s *session, _ []string) error {
 		if s.kept == nil {
@@ -48,12 +48,20 @@ another machine is used (--device).`, none, func(ctx context.Context, s *session
 			return err
 		}
 		var k login.Kept
+		tries := 0
+		say := func() {
+			if tries++; tries > 1 {
+				fmt.Fprintln(s.progress, "The provider refuses offline_access, with which a sign-in lasts. Once more without it:")
+			}
+		}
 		if device {
 			k, err = s.kept.Device(ctx, s.client.server, way, func(address, code string) {
+				say()
 				fmt.Fprintf(s.progress, "Open %s\nand enter the code %s\n", Plain(address), Plain(code))
 			})
 		} else {
 			k, err = s.kept.Browser(ctx, s.client.server, way, func(address string) error {
+				say()
 				fmt.Fprintf(s.progress, "Sign in with a browser: %s\n", Plain(address))
 				if !noBrowser && login.Show(address) != nil {
 					fmt.Fprintln(s.progress, "No browser could be opened. Open the address yourself; for one on another machine there is --device.")
@@ -104,7 +112,7 @@ func (s *session) chooseWay(ctx context.Context, name string) (signin.Way, error
 
 func logoutCommand() *cobra.Command {
 	var all bool
-	cmd, _ := command("logout", "sign out", "Remove the tokens of landfall login from this machine, and have their issuer take them back.", none, func(ctx context.Context, s *session, _ []string) error {
+	cmd, _ := command("logout", "Sign out", "Remove the tokens of landfall login from this machine, and have their issuer take them back.", none, func(ctx context.Context, s *session, _ []string) error {
 		if s.kept == nil {
 			return errors.New("there is no folder for credentials (HOME is not set)")
 		}

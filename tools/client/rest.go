@@ -150,6 +150,9 @@ func (c *Client) openOnce(ctx context.Context, method, path string, body any, he
 	defer response.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	var failure api.Failure
+	if strings.HasPrefix(string(text), "Client sent an HTTP request to an HTTPS server.") { // as Go's servers say
+		return nil, fmt.Errorf("%w at %s: it speaks https: name it https://%s", ErrUnreachable, c.server, strings.TrimPrefix(c.server, "http://"))
+	}
 	if json.Unmarshal(text, &failure) != nil || failure.Error.Message == "" {
 		return nil, fmt.Errorf("%w as a gateway: %s at %s", ErrUnreachable, response.Status, c.server)
 	}

@@ -171,6 +171,9 @@ func queueLine(q view.Overview) string {
 	if q.Head != "" {
 		line += ", mainline at " + events.ShortID(q.Head)
 	}
+	if q.Shadow {
+		line += "; a shadow: it decides what others land, and pushes nothing"
+	}
 	if p := q.Paused; p != nil {
 		line += "; PAUSED by " + whoAndWhy(p.Who, p.Why)
 	}

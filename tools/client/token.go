@@ -131,6 +131,10 @@ with --change to that change: its author may do more to it.`, none, func(ctx con
 			case who.Token != "":
 				fmt.Fprintf(s.out, "token %s (%s)%s\n", who.Token, name, expiry(who.Expires))
 			default:
+				if name == Plain(who.Subject) { // as of most jobs
+					fmt.Fprintf(s.out, "%s at %s\n", name, Plain(who.Issuer))
+					break
+				}
 				fmt.Fprintf(s.out, "%s: %s at %s\n", name, Plain(who.Subject), Plain(who.Issuer))
 			}
 			if len(who.Verbs) > 0 {
@@ -144,7 +148,10 @@ with --change to that change: its author may do more to it.`, none, func(ctx con
 			}
 			for _, p := range who.May {
 				may := "yes"
-				if !p.Allowed {
+				switch {
+				case p.Own:
+					may = "your own changes alone"
+				case !p.Allowed:
 					may = "no: " + Plain(p.Message)
 				}
 				fmt.Fprintf(s.out, "  may %-16s %s\n", p.Verb, may)
@@ -350,7 +357,7 @@ func (d *direct) create(ctx context.Context, body api.TokenBody) (reply api.Toke
 
 func tokenListCommand(logFlags func(*cobra.Command) OpenLog) *cobra.Command {
 	var d *direct
-	cmd, _ := command("list", "List tokens: what each is for, until when, and whether it is used", "List the tokens of the queues in which you are admin, oldest first.", none,
+	cmd, session := command("list", "List tokens: what each is for, until when, and whether it is used", "List the tokens of the queues in which you are admin, oldest first.", none,
 		func(ctx context.Context, s *session, _ []string) error {
 			list := api.TokenList{Tokens: []api.Token{}}
 			if d.on {
@@ -360,14 +367,21 @@ func tokenListCommand(logFlags func(*cobra.Command) OpenLog) *cobra.Command {
 				}
 				defer done()
 				for _, t := range tokens.List() {
-					list.Tokens = append(list.Tokens, api.ShowToken(t))
+					made := true
+					if s.at != "" {
+						t, made = t.At(s.client.at)
+					}
+					if made {
+						list.Tokens = append(list.Tokens, api.ShowToken(t))
+					}
 				}
-			} else if err := s.client.call(ctx, http.MethodGet, "/v1/tokens", nil, &list); err != nil {
+			} else if err := s.client.call(ctx, http.MethodGet, s.client.then("/v1/tokens", url.Values{}), nil, &list); err != nil {
 				return err
 			}
 			if s.asJSON {
 				return s.print(list)
 			}
+			s.writeMoment()
 			w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
 			fmt.Fprintln(w, "ID\tNAME\tFOR\tQUEUES\tMADE\tBY\tLAST USED\tUNTIL")
 			for _, t := range list.Tokens {
@@ -375,7 +389,7 @@ func tokenListCommand(logFlags func(*cobra.Command) OpenLog) *cobra.Command {
 				switch {
 				case !t.Revoked.IsZero():
 					until = "revoked " + day(t.Revoked)
-				case !t.Expires.IsZero() && time.Now().After(t.Expires):
+				case !t.Expires.IsZero() && s.now().After(t.Expires):
 					until = "expired " + day(t.Expires)
 				case !t.Expires.IsZero():
 					until = day(t.Expires)
@@ -384,6 +398,7 @@ func tokenListCommand(logFlags func(*cobra.Command) OpenLog) *cobra.Command {
 			}
 			return w.Flush()
 		})
+	session.addAt(cmd)
 	d = addDirect(cmd, logFlags)
 	return cmd
 }

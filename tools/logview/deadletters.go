@@ -50,7 +50,7 @@ func printDeadLetters(list []*deadletters.Letter, queue string, asJSON bool, out
 		if d.Advice != "" {
 			fmt.Fprintln(out, "    "+client.Plain(d.Advice))
 		}
-		if s := d.Sent; s != nil {
+		if s := d.LastSent(); s != nil {
 			fmt.Fprintln(out, "    "+client.Plain(shortText(fmt.Sprintf("sent again %s by %s: %s", time.UnixMicro(s.StampUs).Format(time.DateTime), s.Who, s.Why))))
 		}
 	}
@@ -67,7 +67,7 @@ func printDeadLetters(list []*deadletters.Letter, queue string, asJSON bool, out
 // DeadLettersCommand is `landfall dead-letters`. load reads a configuration file.
 func DeadLettersCommand(load func(file string) (*configuration.Configuration, error)) *cobra.Command {
 	source := replay.Source{Load: load}
-	var queue, who, why string
+	var queue, at, who, why string
 	var asJSON, all bool
 	open := func(cmd *cobra.Command) (journal.Log, []*deadletters.Letter, func(), error) {
 		cmd.SilenceUsage = true
@@ -88,11 +88,18 @@ func DeadLettersCommand(load func(file string) (*configuration.Configuration, er
 		Example: "  landfall dead-letters --data ~/.landfall\n  landfall dead-letters send land-requests/0/12",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			then, err := client.ParseAt(at)
+			if err != nil {
+				return err
+			}
 			_, list, done, err := open(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
+			if at != "" {
+				list = lettersAt(list, then)
+			}
 			return printDeadLetters(list, queue, asJSON, cmd.OutOrStdout())
 		},
 	}
@@ -129,11 +136,22 @@ func DeadLettersCommand(load func(file string) (*configuration.Configuration, er
 	source.Flags(c.PersistentFlags())
 	c.PersistentFlags().StringVar(&queue, "queue", "", "only those that name this queue")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON value a line, with key, headers and value")
+	client.AddAt(c, &at)
 	send.Flags().BoolVar(&all, "all", false, "every land request among the dead letters")
 	send.Flags().StringVar(&who, "who", client.Person(), "who asks")
 	send.Flags().StringVar(&why, "why", "", "reason, for the record")
 	c.AddCommand(send)
 	return c
+}
+
+// lettersAt returns the dead letters as they were at a moment.
+func lettersAt(list []*deadletters.Letter, at time.Time) (then []*deadletters.Letter) {
+	for _, d := range list {
+		if was, there := d.At(at.UnixMicro()); there {
+			then = append(then, &was)
+		}
+	}
+	return then
 }
 
 // chooseLetters returns the dead letters at some places, or all land requests of a queue if no place is given.

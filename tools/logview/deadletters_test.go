@@ -118,7 +118,7 @@ func TestALandRequestThatIsSentAgainKeepsItsRequestID(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, times := range []int{2, 2, 0} {
-		if d := again.Letters()[i]; d.Times != times || times > 0 && (d.Sent.Who != "Ada" || d.Sent.Why != "the queue is there now") {
+		if d := again.Letters()[i]; d.Times != times || times > 0 && (d.LastSent().Who != "Ada" || d.LastSent().Why != "the queue is there now") {
 			t.Errorf("%d: sent again %d times: %v", i, d.Times, d.Sent)
 		}
 	}

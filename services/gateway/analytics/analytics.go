@@ -43,6 +43,8 @@ type Analytics struct {
 	Missing *NoHistory `json:"missing,omitempty"`
 	// Written is when the history was last written; the zero time if never.
 	Written     time.Time        `json:"written,omitzero"`
+	Verdicts    []WeekOfVerdicts `json:"verdicts"`
+	Rejected    []RejectedChange `json:"rejected"`
 	Waits       []WeekOfWaits    `json:"waits"`
 	Builds      []WeekOfBuilds   `json:"builds"`
 	Work        []WeekOfWork     `json:"work"`
@@ -57,6 +59,31 @@ type Analytics struct {
 type NoHistory struct {
 	Message string `json:"message"`
 	Advice  string `json:"advice"`
+}
+
+// WeekOfVerdicts is how the changes ended that left the queue in a week. Of the rejected ones some did not merge (Conflicting). Of the others,
+// each version that failed may have failed again since (Confirmed), or passed (Contradicted).
+type WeekOfVerdicts struct {
+	Week         string `json:"week"`
+	Landed       int    `json:"landed"`
+	Rejected     int    `json:"rejected"`
+	Conflicting  int    `json:"conflicting"`
+	Confirmed    int    `json:"confirmed"`
+	Contradicted int    `json:"contradicted"`
+	Ejected      int    `json:"ejected"`
+}
+
+// RejectedChange is a change that was rejected, with the first five of the targets that failed.
+type RejectedChange struct {
+	Change   string    `json:"change"`
+	Revision uint64    `json:"revision"`
+	Title    string    `json:"title"`
+	Author   string    `json:"author"`
+	At       time.Time `json:"at"`
+	Class    string    `json:"class"`
+	Targets  []string  `json:"targets"`
+	// Since is failed or passed if every version that failed has done so again since, else "".
+	Since string `json:"since,omitempty"`
 }
 
 // WeekOfWaits is how long changes that landed in a week had waited, in seconds. The parts add up to the mean: until a change was in the

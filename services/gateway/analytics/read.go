@@ -20,8 +20,23 @@ func finite(expression string) string { return "ifNotFinite(toFloat64(" + expres
 
 const week = "toString(toDate(week))"
 
-// Each query takes the queue and, but for flakyQuery, the first week.
+// Each query takes the queue and, but for flakyQuery, the first week; those about rejections take them for each of their parts.
 var (
+	// again has, for each rejected revision, what its failed versions have done since: failed, passed, or "" for not all the same.
+	again = `SELECT f.change AS change, f.revision AS revision, arraySlice(arraySort(groupUniqArray(f.target)), 1, 5) AS targets,
+			multiIf(min(r.passed_at > f.at), 'passed', min(r.failed_at > f.at), 'failed', '') AS since
+		FROM (SELECT change, revision, target, version, at FROM failed_versions FINAL WHERE queue = ? AND at >= ? AND outcome = 'rejected') AS f
+		LEFT JOIN (SELECT version, maxIf(started_at, outcome = 'passed') AS passed_at, maxIf(started_at, outcome = 'failed') AS failed_at
+			FROM runs WHERE queue = ? GROUP BY version) AS r ON r.version = f.version
+		GROUP BY change, revision`
+	verdictsQuery = `SELECT toString(toStartOfWeek(assumeNotNull(ended_at), 1)) AS week, toInt64(countIf(outcome = 'landed')), toInt64(countIf(outcome = 'rejected')),
+		toInt64(countIf(outcome = 'rejected' AND reason_class = 'merge_conflict')), toInt64(countIf(outcome = 'rejected' AND since = 'failed')),
+		toInt64(countIf(outcome = 'rejected' AND since = 'passed')), toInt64(countIf(outcome = 'ejected'))
+		FROM change_outcomes AS c LEFT JOIN (` + again + `) AS a ON a.change = c.change AND a.revision = c.revision
+		WHERE queue = ? AND isNotNull(ended_at) AND ended_at >= ? AND outcome IN ('landed', 'rejected', 'ejected') GROUP BY week ORDER BY week`
+	rejectedQuery = `SELECT c.change, c.revision, title, author, assumeNotNull(ended_at), reason_class, a.targets, since
+		FROM change_outcomes AS c LEFT JOIN (` + again + `) AS a ON a.change = c.change AND a.revision = c.revision
+		WHERE queue = ? AND isNotNull(ended_at) AND ended_at >= ? AND outcome = 'rejected' ORDER BY ended_at DESC, c.change LIMIT 20`
 	waitsQuery = `SELECT toString(toStartOfWeek(landed_at, 1)) AS week, toInt64(count()), quantileExact(0.5)(total), quantileExact(0.95)(total), avg(total),
 		avg(admission), avg(analysis), avg(worker), avg(building), avg(behind), avg(push)
 		FROM time_to_land WHERE queue = ? AND landed_at >= ? GROUP BY week ORDER BY week`
@@ -54,6 +69,12 @@ func (h *History) read(ctx context.Context, q question) (Analytics, error) {
 		a.Written = time.Time{}
 	}
 	list := reading{ctx: ctx, connection: h.connection}
+	a.Verdicts = rowsOf(&list, verdictsQuery, func(w *WeekOfVerdicts) []any {
+		return []any{&w.Week, number{&w.Landed}, number{&w.Rejected}, number{&w.Conflicting}, number{&w.Confirmed}, number{&w.Contradicted}, number{&w.Ejected}}
+	}, q.queue, from, q.queue, q.queue, from)
+	a.Rejected = rowsOf(&list, rejectedQuery, func(r *RejectedChange) []any {
+		return []any{&r.Change, &r.Revision, &r.Title, &r.Author, &r.At, &r.Class, &r.Targets, &r.Since}
+	}, q.queue, from, q.queue, q.queue, from)
 	a.Waits = rowsOf(&list, waitsQuery, func(w *WeekOfWaits) []any {
 		return []any{&w.Week, number{&w.Landed}, &w.P50, &w.P95, &w.Mean, &w.Admission, &w.Analysis, &w.Worker, &w.Building, &w.Behind, &w.Push}
 	}, q.queue, from)
@@ -131,7 +152,7 @@ func None(queue string, weeks int) Analytics {
 			Advice: "landfall up keeps one once the embedded ClickHouse is installed (make clickhouse) and it is started again; or name a ClickHouse of your own in clickhouse.dsn of the configuration, or to a gateway that runs alone by --clickhouse. " +
 				"It is filled from the log, so nothing is lost until then.",
 		},
-		Waits: []WeekOfWaits{}, Builds: []WeekOfBuilds{}, Work: []WeekOfWork{}, Bypasses: []WeekOfBypasses{}, Predictions: []WeekOfAccuracy{},
+		Verdicts: []WeekOfVerdicts{}, Rejected: []RejectedChange{}, Waits: []WeekOfWaits{}, Builds: []WeekOfBuilds{}, Work: []WeekOfWork{}, Bypasses: []WeekOfBypasses{}, Predictions: []WeekOfAccuracy{},
 		Calibration: []Calibration{}, Rejections: []Rejecting{}, Flaky: []FlakyRate{},
 	}
 }

@@ -24,8 +24,9 @@ import (
 type TokenStore interface {
 	// CheckToken returns the token that was presented; the errors are those of access.Tokens.Check.
 	CheckToken(presented string) (access.Token, error)
-	// Tokens returns all tokens, oldest first.
+	// Tokens returns all tokens, oldest first; Token that of an id.
 	Tokens() []access.Token
+	Token(id string) (t access.Token, known bool)
 	// Grant appends a fact about tokens (ErrUnconfirmed) and returns once it is folded.
 	Grant(ctx context.Context, fact proto.Message) error
 }
@@ -34,6 +35,18 @@ type TokenStore interface {
 type asker struct {
 	access.Caller
 	role access.Role
+}
+
+// keyOf tells callers from one another.
+func keyOf(c access.Caller) string { return c.Issuer + " " + c.Subject }
+
+// callerKeyOf returns the key of who sends a request, "" where names are believed: then it proves nothing.
+func callerKeyOf(r *http.Request) string {
+	a := askerOf(r)
+	if a.Issuer == access.IssuerOpen {
+		return ""
+	}
+	return keyOf(a.Caller)
 }
 
 func (a asker) actor() *eventsv1.Actor { return a.Actor(a.role) }
@@ -64,22 +77,32 @@ func (h *handler) guard(d access.Door, serve http.HandlerFunc) http.HandlerFunc 
 			h.refuseUnknown(w, r, err)
 			return
 		}
-		if caller.Issuer != access.IssuerOpen && !h.callers.allow(caller.Issuer+" "+caller.Subject) {
+		if caller.Issuer != access.IssuerOpen && !h.callers.allow(keyOf(caller)) {
 			h.writeFailure(w, r, tooMany(fmt.Sprintf("You ask more often than %d times a second (access.rate).", h.Access.Rate)))
 			return
+		}
+		ctx := r.Context()
+		if caller.Issuer != access.IssuerOpen {
+			var stop context.CancelFunc
+			ctx, stop = context.WithTimeout(ctx, streamTime)
+			defer stop()
+			waiting, enough := context.WithTimeout(ctx, turnPatience)
+			defer enough()
+			end, err := h.turns.begin(waiting, keyOf(caller))
+			if err != nil {
+				h.writeFailure(w, r, tooMany(fmt.Sprintf("%d of your requests are worked on, the most of one caller at a time.", turnsOfOne)))
+				return
+			}
+			defer end()
+			http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+			ctx = context.WithValue(ctx, turnKey{}, end)
 		}
 		decision := h.enter(d, r, caller)
 		if !decision.Allowed {
 			h.refuse(w, r, caller, decision)
 			return
 		}
-		ctx := context.WithValue(r.Context(), askerKey{}, asker{caller, decision.Role})
-		if caller.Issuer != access.IssuerOpen {
-			var stop context.CancelFunc
-			ctx, stop = context.WithTimeout(ctx, streamTime)
-			defer stop()
-		}
-		serve(w, r.WithContext(ctx))
+		serve(w, r.WithContext(context.WithValue(ctx, askerKey{}, asker{caller, decision.Role})))
 	}
 }
 
@@ -89,17 +112,12 @@ func (h *handler) enter(d access.Door, r *http.Request, c access.Caller) access.
 	case access.Known:
 		return access.Decision{Allowed: true}
 	case access.Somewhere:
-		var first access.Decision
-		for i, queue := range h.Backend.Queues() {
-			decision := h.rules.Decide(c, d.Verb, queue, access.Owner{})
-			if decision.Allowed {
+		for _, queue := range h.Backend.Queues() {
+			if decision := h.rules.Decide(c, d.Verb, queue, access.Owner{}); decision.Allowed {
 				return decision
 			}
-			if i == 0 {
-				first = decision
-			}
 		}
-		return first
+		return h.rules.Decide(c, d.Verb, access.NoQueue, access.Owner{})
 	}
 	queue := r.PathValue("queue")
 	return h.rules.Decide(c, d.Verb, queue, h.ownerOf(queue, r.PathValue("change")))
@@ -170,11 +188,8 @@ func (h *handler) callerOf(r *http.Request) (access.Caller, error) {
 			caller = t.Caller()
 			break
 		}
-		if h.Identity == nil {
-			return caller, unauthenticated("It is no token of this Landfall, and no issuer is configured.")
-		}
 	}
-	if caller.Anonymous() && h.Identity != nil {
+	if caller.Anonymous() {
 		i, err := h.Identity.Of(r)
 		switch {
 		case errors.Is(err, identity.ErrUnreachable):
@@ -188,7 +203,7 @@ func (h *handler) callerOf(r *http.Request) (access.Caller, error) {
 	if caller.Anonymous() && h.rules.Open() {
 		name := r.Header.Get(UserHeader)
 		if !printable(name, maxWhoBytes) {
-			return caller, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("who is not printable text of at most %d bytes.", maxWhoBytes), "Shorten it.")
+			return caller, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%s is not printable text of at most %d bytes.", UserHeader, maxWhoBytes), "Shorten it.")
 		}
 		caller = access.Open(name)
 	}
@@ -277,6 +292,8 @@ type WhoAmI struct {
 type Permission struct {
 	Verb    string `json:"verb"`
 	Allowed bool   `json:"allowed"`
+	// Own is whether the caller may do it to its own changes alone, where the request names none.
+	Own bool `json:"allowed_for_own_changes,omitempty"`
 	// Message says why not, and Advice what to do.
 	Message string `json:"message,omitempty"`
 	Advice  string `json:"advice,omitempty"`
@@ -288,7 +305,7 @@ func (h *handler) serveWhoAmI(w http.ResponseWriter, r *http.Request) {
 	if h.rules.Open() {
 		out.Mode = configuration.AccessOpen
 	}
-	if t, is := h.tokenOf(a); is {
+	if t, is := h.token(a.Token); is {
 		out.Expires, out.Verbs = t.Expires, verbNames(t.Verbs)
 	}
 	for _, queue := range h.Backend.Queues() {
@@ -321,7 +338,8 @@ func (h *handler) permissions(r *http.Request, queue, change string) (may []Perm
 	}
 	for _, v := range access.Verbs() {
 		d := h.rules.Decide(askerOf(r).Caller, v, queue, owner)
-		may = append(may, Permission{string(v), d.Allowed, d.Reason, d.Advice})
+		own := change == "" && !d.Allowed && h.rules.Decide(askerOf(r).Caller, v, queue, access.Owner{New: true}).Allowed
+		may = append(may, Permission{string(v), d.Allowed, own, d.Reason, d.Advice})
 	}
 	return may, nil
 }
@@ -435,40 +453,41 @@ func ParseGrant(b TokenBody) (g access.Grant, ttl time.Duration, err error) {
 	}
 	if b.TTL != "" {
 		if ttl, err = configuration.ParseDuration(b.TTL); err != nil || ttl <= 0 {
-			return g, 0, fmt.Errorf("ttl %q is not a time, such as 720h", access.Clean(b.TTL, 40))
+			return g, 0, fmt.Errorf("the ttl %q is not a time, such as 720h", access.Clean(b.TTL, 40))
 		}
 	}
 	return g, ttl, g.Check()
 }
 
 func (h *handler) serveTokens(w http.ResponseWriter, r *http.Request) {
-	if err := h.Backend.Ready(); err != nil {
+	at, err := h.readyAt(r)
+	if err != nil {
 		h.writeFailure(w, r, err)
 		return
 	}
 	list := TokenList{Tokens: []Token{}}
-	for _, t := range h.tokens() {
-		if h.manages(r, t.Queues) == nil {
+	var all []access.Token
+	if h.Tokens != nil {
+		all = h.Tokens.Tokens()
+	}
+	for _, t := range all {
+		made := true
+		if !at.IsZero() {
+			t, made = t.At(at)
+		}
+		if made && h.manages(r, t.Queues) == nil {
 			list.Tokens = append(list.Tokens, ShowToken(t))
 		}
 	}
 	writeJSON(w, http.StatusOK, list)
 }
 
-// tokenOf returns the token that was presented.
-func (h *handler) tokenOf(a asker) (t access.Token, is bool) {
-	at := slices.IndexFunc(h.tokens(), func(t access.Token) bool { return a.Token != "" && t.ID == a.Token })
-	if at < 0 {
+// token returns the token of an id.
+func (h *handler) token(id string) (t access.Token, known bool) {
+	if h.Tokens == nil {
 		return t, false
 	}
-	return h.tokens()[at], true
-}
-
-func (h *handler) tokens() []access.Token {
-	if h.Tokens == nil {
-		return nil
-	}
-	return h.Tokens.Tokens()
+	return h.Tokens.Token(id)
 }
 
 // manages returns nil if who sends a request manages tokens in all of the queues.
@@ -520,7 +539,7 @@ func (h *handler) createToken(r *http.Request, body TokenBody) (TokenReply, erro
 	if ttl > 0 {
 		expires = now.Add(ttl)
 	}
-	if own, is := h.tokenOf(askerOf(r)); is {
+	if own, is := h.token(askerOf(r).Token); is {
 		if len(own.Verbs) > 0 && (len(g.Verbs) == 0 || slices.ContainsFunc(g.Verbs, func(v access.Verb) bool { return !slices.Contains(own.Verbs, v) })) {
 			return TokenReply{}, fail(http.StatusForbidden, string(access.Forbidden), "Your token is for "+strings.Join(verbNames(own.Verbs), ", ")+" alone, and makes none that may do more.", "Name verbs of these.")
 		}
@@ -536,11 +555,11 @@ func (h *handler) createToken(r *http.Request, body TokenBody) (TokenReply, erro
 	if err := h.Tokens.Grant(r.Context(), m); err != nil {
 		return TokenReply{}, err
 	}
-	at := slices.IndexFunc(h.Tokens.Tokens(), func(t access.Token) bool { return t.ID == id })
-	if at < 0 {
+	made, is := h.token(id)
+	if !is {
 		return TokenReply{}, fail(http.StatusConflict, codeNotApplied, fmt.Sprintf("There are %d tokens, the most that there may be.", access.MaxTokens), "Revoke some.")
 	}
-	return TokenReply{Token: ShowToken(h.Tokens.Tokens()[at]), Secret: text}, nil
+	return TokenReply{Token: ShowToken(made), Secret: text}, nil
 }
 
 func (h *handler) serveTokenRevoke(w http.ResponseWriter, r *http.Request) {
@@ -565,14 +584,7 @@ func (h *handler) revokeToken(r *http.Request, body RevokeBody) (Token, error) {
 		return Token{}, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("why is not printable text of at most %d bytes.", maxWhyBytes), "Shorten it.")
 	}
 	id := r.PathValue("token")
-	find := func() (access.Token, bool) {
-		at := slices.IndexFunc(h.tokens(), func(t access.Token) bool { return t.ID == id })
-		if at < 0 {
-			return access.Token{}, false
-		}
-		return h.tokens()[at], true
-	}
-	t, known := find()
+	t, known := h.token(id)
 	// Whoever does not manage it does not learn that it exists.
 	refused := h.manages(r, t.Queues)
 	if f := (*failure)(nil); known && errors.As(refused, &f) {
@@ -584,6 +596,6 @@ func (h *handler) revokeToken(r *http.Request, body RevokeBody) (Token, error) {
 	if err := h.Tokens.Grant(r.Context(), &eventsv1.TokenRevoked{Token: id, Why: body.Why, StampUs: h.Clock().UnixMicro(), Actor: askerOf(r).actor()}); err != nil {
 		return Token{}, err
 	}
-	t, _ = find()
+	t, _ = h.token(id)
 	return ShowToken(t), nil
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,6 +67,8 @@ func (signedIn) Of(r *http.Request) (*identity.Identity, error) {
 		return nil, fmt.Errorf("%w: the token is signed by nobody\nlevel=ERROR msg=forged", identity.ErrRefused)
 	case subject == "":
 		return nil, nil
+	case subject == "job":
+		return &identity.Identity{Issuer: issuer, Subject: subject, Claims: map[string]any{"groups": []any{group}}}, nil
 	}
 	return &identity.Identity{Issuer: issuer, Subject: subject, Name: subject, Email: subject + "@example.com", Claims: map[string]any{"groups": []any{group}, "email_verified": true}}, nil
 }
@@ -151,6 +154,7 @@ var mayDo = map[access.Verb]string{
 	access.Pause:        "---vv",
 	access.Quarantine:   "---vv",
 	access.Models:       "---vv",
+	access.Simulate:     "---vv",
 	access.Deliveries:   "---vv",
 	access.ManageTokens: "----v",
 }
@@ -278,10 +282,53 @@ func TestBenefitAndAuthorAreBoundByTheRole(t *testing.T) {
 				}
 			}
 			author := map[bool]string{true: "Bob <bob@example.com>", false: "ada <ada@example.com>"}[role >= access.Lander && c.what == "author"]
+			_, text := g.do("POST", "/v1/queues/main/changes", fmt.Sprintf(`{"change":%q,"entries":[{"ref":%q}],%s}`, change+"-said", change, c.body), "X-Test-Session", "ada "+role.String())
+			said := strings.Contains(text, `Its author is \"ada \u003cada@example.com\u003e\"`)
+			if replaced := role == access.Contributor && c.what == "author"; said != replaced {
+				t.Errorf("%s with %s is told of another author: %v, want %v", role, c.body, said, replaced)
+			}
 			if (admitted != nil) != (want == 201) || admitted != nil && admitted.Author != author {
 				t.Errorf("%s with %s is admitted as %v, want the author %s", role, c.body, admitted, author)
 			}
 		}
+	}
+}
+
+// TestWhatAWorkloadLandsHasTheAuthorOfItsCommits: a job has neither a name nor an address, and its subject is nobody's quota.
+func TestWhatAWorkloadLandsHasTheAuthorOfItsCommits(t *testing.T) {
+	g := serveGuarded(t)
+	for subject, want := range map[string]string{"job": "Ada <ada@example.org>", "ada": "ada <ada@example.com>"} {
+		change := "of-" + subject
+		if response, text := g.do("POST", "/v1/queues/main/changes", fmt.Sprintf(`{"change":%q,"entries":[{"ref":%q}]}`, change, change), "X-Test-Session", subject+" lander"); response.StatusCode != 201 {
+			t.Fatal(text)
+		}
+		for _, e := range g.Folded("main") {
+			if m, is := e.Message.(*eventsv1.ChangeAdmitted); is && m.Admission.Change == change && m.Admission.Author != want {
+				t.Errorf("what %s lands is %s's, want %s", subject, m.Admission.Author, want)
+			}
+		}
+	}
+}
+
+// forgetful is a store whose list of tokens changes at each look, as it does once tokens that were revoked are forgotten.
+type forgetful struct {
+	api.TokenStore
+	looks atomic.Int64
+}
+
+func (f *forgetful) Tokens() []access.Token {
+	all := f.TokenStore.Tokens()
+	return all[min(int(f.looks.Add(1))-1, len(all)):]
+}
+
+// TestATokenMakesNoMoreThanItMayWhateverIsForgottenMeanwhile: what binds it are its own verbs.
+func TestATokenMakesNoMoreThanItMayWhateverIsForgottenMeanwhile(t *testing.T) {
+	store := &apitest.Tokens{}
+	g := serveGuarded(t, func(o *api.Options) { o.Tokens = &forgetful{TokenStore: store} })
+	_, narrow := store.Make("narrow", access.Grant{Role: access.Admin, Queues: []string{"main"}, Verbs: []access.Verb{access.ManageTokens}}, time.Time{})
+	store.Make("wide", access.Grant{Role: access.Admin, Queues: []string{"main"}}, time.Time{})
+	if status, code := g.codeOf("POST", "/v1/tokens", `{"name":"more","role":"admin","queues":["main"]}`, http.Header{"Authorization": {"Bearer " + narrow}}); status != 403 || code != "forbidden" {
+		t.Errorf("a token for tokens alone makes one for all: %d %s", status, code)
 	}
 }
 
@@ -327,6 +374,9 @@ func TestWhoAmIAnswersAsTheRoutesDo(t *testing.T) {
 				}
 				if want := marks[i] == 'v' || marks[i] == 'o' && own; p.Allowed != want {
 					t.Errorf("%s may %s %q: %v, want %v", role, p.Verb, change, p.Allowed, want)
+				}
+				if want := change == "" && marks[i] == 'o'; p.Own != want {
+					t.Errorf("%s may %s own changes, asked about %q: %v, want %v", role, p.Verb, change, p.Own, want)
 				}
 				if p.Allowed == (p.Message != "") || p.Allowed == (p.Advice != "") {
 					t.Errorf("%s and %s: allowed is %v, and the reason %q with the advice %q", role, p.Verb, p.Allowed, p.Message, p.Advice)

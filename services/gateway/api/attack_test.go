@@ -2,6 +2,8 @@ package api_test
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,18 +11,24 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/access"
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/health"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/refusals"
 )
@@ -118,6 +126,82 @@ func TestHeadersThatAreSmuggledLetNobodyIn(t *testing.T) {
 		if _, is := e.Message.(*eventsv1.QueuePaused); is {
 			t.Error("the queue was paused")
 		}
+	}
+}
+
+// TestHeadersThatAreSmuggledByHTTP2LetNobodyIn, nor give the client another address than the one that the proxy has added.
+func TestHeadersThatAreSmuggledByHTTP2LetNobodyIn(t *testing.T) {
+	const theProxys, theClients = "203.0.113.7", "198.51.100.1"
+	g := serveGuarded(t, func(o *api.Options) { o.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+	good := g.token(access.Operator, "main")
+	dial := serveHTTP2(t, g.Config.Handler)
+	ask := func(fields ...string) (status string) {
+		var block bytes.Buffer
+		encoder := hpack.NewEncoder(&block)
+		for i := 0; i < len(fields); i += 2 {
+			encoder.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
+		}
+		framer := dial()
+		framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+		if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true}); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			frame, err := framer.ReadFrame()
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch f := frame.(type) {
+			case *http2.MetaHeadersFrame:
+				return f.PseudoValue("status")
+			case *http2.RSTStreamFrame, *http2.GoAwayFrame:
+				return "refused"
+			}
+		}
+	}
+	to := func(path, authority string) []string {
+		return []string{":method", "POST", ":scheme", "https", ":path", path, ":authority", authority}
+	}
+	const pause = "/v1/queues/main/pause"
+	for name, c := range map[string]struct {
+		fields []string
+		want   string // its beginning
+	}{
+		"with proof":                            {append(to(pause, "localhost"), "authorization", good), "200"},
+		"without":                               {to(pause, "localhost"), "401"},
+		"a line break in a value":               {append(to(pause, "localhost"), "x", "a\r\nauthorization: "+good), ""},
+		"a line break in a name":                {append(to(pause, "localhost"), "x: a\r\nauthorization", good), ""},
+		"a second request in the path":          {to(pause+" HTTP/1.1\r\nauthorization: "+good+"\r\nx:", "localhost"), ""},
+		"a header in the host":                  {to(pause, "localhost\r\nauthorization: "+good), ""},
+		"another host beside this one":          {append(to(pause, "evil.example"), "host", "localhost", "authorization", good), "4"},
+		"a name in upper case":                  {append(to(pause, "localhost"), "Authorization", good), ""},
+		"a name with a space":                   {append(to(pause, "localhost"), "authorization ", good), ""},
+		"two proofs":                            {append(to(pause, "localhost"), "authorization", "Bearer x", "authorization", good), "401"},
+		"two paths":                             {append(to("/healthz", "localhost"), ":path", pause), ""},
+		"a path after the headers":              {append(to("/healthz", "localhost"), "x", "a", ":path", pause), ""},
+		"lengths and codings of the body":       {append(to(pause, "localhost"), "transfer-encoding", "chunked", "content-length", "5"), ""},
+		"an address before the proxy's":         {append(to(pause, "localhost"), "x-forwarded-for", theClients), "401"},
+		"many of them in one":                   {append(to(pause, "localhost"), "x-forwarded-for", theClients+","+theClients+", "), "401"},
+		"an address in headers that look alike": {append(to(pause, "localhost"), "x_forwarded_for", theClients, "forwarded", "for="+theClients, "x-real-ip", theClients), "401"},
+		"an address that ends the headers":      {append(to(pause, "localhost"), "x-forwarded-for", theClients+"\r\n\r\n"), ""},
+		"an address in upper case":              {append(to(pause, "localhost"), "X-Forwarded-For", theClients), ""},
+	} {
+		got := ask(append(c.fields, "x-forwarded-for", theProxys)...)
+		if !strings.HasPrefix(got, c.want) || c.want == "" && got != "refused" && !strings.HasPrefix(got, "4") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	paused := 0
+	for _, e := range g.Folded("main") {
+		if _, is := e.Message.(*eventsv1.QueuePaused); is {
+			paused++
+		}
+	}
+	if paused != 1 {
+		t.Errorf("the queue was paused %d times, and once with proof", paused)
+	}
+	if text := g.log.String(); strings.Count(text, "request refused") < 5 || strings.Count(text, "request refused") != strings.Count(text, "address="+theProxys) {
+		t.Errorf("refused:\n%s", text)
 	}
 }
 
@@ -409,6 +493,49 @@ func TestWhoMayReadOneQueueIsShownThatOne(t *testing.T) {
 	}
 	if status, text := g.do("GET", "/v1/watch?changes=tools", "", "X-Test-Session", "ada viewer"); status.StatusCode != 404 || strings.Contains(text, "main, tools") {
 		t.Errorf("watch: %s %s", status.Status, text)
+	}
+}
+
+// emptyBoard is a board on which nobody has posted.
+type emptyBoard struct{ health.Board }
+
+func (emptyBoard) Read(context.Context) ([]health.Beat, error) { return nil, nil }
+
+// TestNobodyLearnsWhichOtherQueuesThereAre checks lists about several queues, refusals, and explanations of the rules.
+func TestNobodyLearnsWhichOtherQueuesThereAre(t *testing.T) {
+	g := serveGuarded(t)
+	var both []health.Missing
+	synctest.Test(t, func(t *testing.T) {
+		fleet := health.NewFleet([]string{"main", "tools"}, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		fleet.Watch(ctx, emptyBoard{}, func() { both = fleet.Report().Missing })
+	})
+	g.SetServices(health.Report{
+		Partitions: []health.Ownership{{Service: "lander", Partition: 1, Queues: []string{"main", "tools"}}, {Service: "lander", Partition: 2, Queues: []string{"tools"}}, {Service: "gateway", Partition: 3}},
+		Missing:    append(both, health.Missing{Service: "builder", Partition: 2, Queues: []string{"tools"}, Sentence: "of the other"}, health.Missing{Service: "gateway", Sentence: "of all"}),
+	})
+	for _, path := range []string{"/v1/queues", "/v1/queues/main"} {
+		if _, text := g.do("GET", path, "", "X-Test-Session", "ada viewer"); !strings.Contains(text, "No lander has owned partition 0 (queue main) for") || strings.Contains(text, "tools") {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+	_, text := g.do("GET", "/v1/services", "", "X-Test-Session", "ada viewer")
+	for _, want := range []string{`"partition":1,"queues":["main"]`, `"partition":3`, "No lander has owned partition 0 (queue main) for", "of all"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the services lack %s: %s", want, text)
+		}
+	}
+	if strings.Contains(text, "tools") || strings.Contains(text, `"partition":2`) {
+		t.Errorf("the services name another queue: %s", text)
+	}
+	if _, all := g.do("GET", "/v1/services", "", "Authorization", g.token(access.Viewer, "*")); !strings.Contains(all, "No lander has owned partition 0 (queues main, tools) for") || !strings.Contains(all, `"partition":2,"queues":["tools"]`) {
+		t.Errorf("who may read all is shown %s", all)
+	}
+	for _, path := range []string{"/v1/services", "/v1/queues", "/v1/watch", "/v1/tokens", "/v1/dead-letters", "/v1/pools/default/timeline"} {
+		if status, text := g.do("GET", path, "", "X-Test-Session", "eve nothing"); status.StatusCode != 403 || strings.Contains(text, "main") || strings.Contains(text, "tools") || !strings.Contains(text, " in no queue, and ") {
+			t.Errorf("%s: %s %s", path, status.Status, text)
+		}
 	}
 }
 

@@ -98,7 +98,8 @@ func (h *handler) mayDeliver(r *http.Request, queue string) access.Decision {
 }
 
 func (h *handler) serveDeadLetters(w http.ResponseWriter, r *http.Request) {
-	if err := h.Backend.Ready(); err != nil {
+	at, err := h.readyAt(r)
+	if err != nil {
 		h.writeFailure(w, r, err)
 		return
 	}
@@ -107,7 +108,11 @@ func (h *handler) serveDeadLetters(w http.ResponseWriter, r *http.Request) {
 		letters, older := h.DeadLetters.DeadLetters()
 		list.Older = older
 		for _, l := range slices.Backward(letters) {
-			if h.mayRead(r, h.letterQueue(l.Queue)) {
+			there := true
+			if !at.IsZero() {
+				l, there = l.At(at.UnixMicro())
+			}
+			if there && h.mayRead(r, h.letterQueue(l.Queue)) {
 				list.Letters = append(list.Letters, showLetter(l, h.mayDeliver(r, l.Queue).Allowed))
 			}
 		}
@@ -121,7 +126,7 @@ func showLetter(l deadletters.Letter, deliver bool) DeadLetter {
 		Request: clipText(l.RequestId, maxLetterText), Type: clipText(l.Type, maxLetterText), Service: l.Service,
 		Reason: clipText(l.Reason, maxLetterText), Advice: clipText(l.Advice, maxLetterText), MaySend: deliver && l.Sendable(),
 	}
-	if s := l.Sent; s != nil {
+	if s := l.LastSent(); s != nil {
 		d.Sent = &SentAgain{At: time.UnixMicro(s.StampUs).UTC(), Who: clipText(s.Who, maxWhoBytes), Why: clipText(s.Why, maxWhyBytes), Times: l.Times}
 	}
 	if !deliver {

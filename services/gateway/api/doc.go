@@ -26,6 +26,7 @@ import (
 	"landfall.build/services/gateway/refusals"
 	"landfall.build/services/gateway/signin"
 	"landfall.build/services/gateway/view"
+	"landfall.build/services/gateway/whatif"
 )
 
 var (
@@ -98,6 +99,10 @@ type Options struct {
 	Models ModelStore
 	// Analyst, if set, asks the history.
 	Analyst Analyst
+	// WhatIf, if set, simulates other settings.
+	WhatIf *whatif.Runner
+	// Differ, if set, compares revisions.
+	Differ Differ
 	// Refusals gets who was refused what; nil: Log does.
 	Refusals *refusals.Log
 	// Lists, if set, counts the changes of dead letters, tokens and models for those who watch.
@@ -111,11 +116,17 @@ type handler struct {
 	logs    *os.Root
 	boot    string
 	hosts   map[string]bool
-	streams chan struct{}
-	watched *watched
-	rules   *access.Rules
+	streams *streams
+	// logsSent are the finished logs that are being sent.
+	logsSent *streams
+	watched  *watched
+	rules    *access.Rules
 	// callers bounds how often a caller asks, and strangers how often an address does without proof.
 	callers, strangers *throttle
+	// callbacks bounds how often an address comes back from a provider in vain.
+	callbacks *throttle
+	// turns bounds how many requests of a caller are worked on at a time.
+	turns *turns
 	// refused bounds how many lines a caller has in the log of refusals.
 	refused *throttle
 	// looks bounds how often a caller asks for the past.
@@ -162,6 +173,9 @@ func (h *handler) routes() []route {
 		{"POST", "/v1/queues/{queue}/models/promote", h.serveModelPromote},
 		{"POST", "/v1/queues/{queue}/models/rollback", h.serveModelRollback},
 		{"GET", "/v1/queues/{queue}/analytics", h.serveAnalytics},
+		{"GET", "/v1/queues/{queue}/what-if", h.serveWhatIf},
+		{"POST", "/v1/queues/{queue}/what-if", h.serveWhatIfStart},
+		{"POST", "/v1/queues/{queue}/what-if/cancel", h.serveWhatIfCancel},
 		{"GET", "/v1/queues/{queue}/flakes", h.serveFlakes},
 		{"GET", "/v1/queues/{queue}/quarantines", h.serveQuarantines},
 		{"POST", "/v1/queues/{queue}/quarantines", h.serveQuarantine},
@@ -171,6 +185,7 @@ func (h *handler) routes() []route {
 		{"GET", "/v1/queues/{queue}/changes/{change}", h.serveChange},
 		{"DELETE", "/v1/queues/{queue}/changes/{change}", h.serveDelete},
 		{"GET", "/v1/queues/{queue}/changes/{change}/explain", h.serveExplain},
+		{"GET", "/v1/queues/{queue}/changes/{change}/difference", h.serveDifference},
 		{"GET", "/v1/queues/{queue}/changes/{change}/logs", h.serveLogs},
 		{"POST", "/v1/queues/{queue}/changes/{change}/cancel", h.serveCancel},
 		{"POST", "/v1/queues/{queue}/changes/{change}/retry", h.serveRetry},

@@ -18,6 +18,7 @@ import (
 	"landfall.build/services/gateway/signin"
 	"landfall.build/services/gateway/timeline"
 	"landfall.build/services/gateway/view"
+	"landfall.build/services/gateway/whatif"
 )
 
 type openAPI struct {
@@ -65,7 +66,7 @@ func TestSchemasHaveExactlyTheFieldsThatAreServed(t *testing.T) {
 	schemas := readDocument(t).Components.Schemas
 	served := []any{
 		Failure{}, FailureDetail{}, WhoAmI{}, Permission{}, Token{}, TokenList{}, TokenBody{}, TokenReply{}, RevokeBody{}, AccessExplanation{}, ModelList{}, ModelEntry{}, ModelCard{}, ModelFigure{}, ModelBody{}, access.RuleLine{}, DeadLetterList{}, DeadLetter{}, DeadRecord{}, RecordHeader{}, SentAgain{}, SendBody{}, LandBody{}, LandEntry{}, LandReply{}, SteerBody{}, SteerReply{}, SignInWays{}, signin.Way{}, SignOutBody{}, SignOutReply{}, QueueList{}, ChangeList{}, QuarantineList{}, FlakeList{}, view.Quarantine{}, view.Flake{},
-		analytics.Analytics{}, analytics.NoHistory{}, analytics.WeekOfWaits{}, analytics.WeekOfBuilds{}, analytics.WeekOfWork{}, analytics.WeekOfBypasses{}, analytics.WeekOfAccuracy{}, analytics.Calibration{}, analytics.Rejecting{}, analytics.FlakyRate{}, timeline.Timeline{}, timeline.PoolQueue{}, timeline.WorkerTimeline{}, timeline.StepRun{}, timeline.IdleTime{}, timeline.IdleSum{}, view.Overview{}, view.Pace{}, Part{}, view.Graph{}, view.GraphNode{}, view.GraphEdge{}, view.GraphFuture{}, view.Pool{}, view.Trouble{}, view.RedSince{}, view.ServiceTrouble{}, health.Report{}, health.Capacity{}, health.Instance{}, health.Ownership{}, health.Missing{}, view.Dropped{}, view.Fault{}, view.FlakyTarget{}, view.Model{}, view.Pause{}, view.RemotePause{}, view.Summary{}, view.ETA{}, view.Update{}, view.Change{}, view.Explanation{}, view.WaitingStep{}, view.Quota{}, view.RankedStep{}, view.StepShare{}, view.Reason{}, view.Pinned{},
+		analytics.Analytics{}, analytics.NoHistory{}, analytics.WeekOfVerdicts{}, analytics.RejectedChange{}, analytics.WeekOfWaits{}, analytics.WeekOfBuilds{}, analytics.WeekOfWork{}, analytics.WeekOfBypasses{}, analytics.WeekOfAccuracy{}, analytics.Calibration{}, analytics.Rejecting{}, analytics.FlakyRate{}, WhatIf{}, WhatIfBody{}, whatif.Setting{}, whatif.Simulation{}, whatif.Comparison{}, whatif.SettingFigures{}, timeline.Timeline{}, timeline.PoolQueue{}, timeline.WorkerTimeline{}, timeline.StepRun{}, timeline.IdleTime{}, timeline.IdleSum{}, view.Overview{}, view.Pace{}, Part{}, view.Graph{}, view.GraphNode{}, view.GraphEdge{}, view.GraphFuture{}, view.Pool{}, view.Trouble{}, view.RedSince{}, view.ServiceTrouble{}, health.Report{}, health.Capacity{}, health.Instance{}, health.Ownership{}, health.Missing{}, view.Dropped{}, view.Fault{}, view.FlakyTarget{}, view.Model{}, view.Pause{}, view.RemotePause{}, view.Summary{}, view.ETA{}, view.Update{}, view.Change{}, view.Revision{}, Difference{}, view.Explanation{}, view.WaitingStep{}, view.Quota{}, view.RankedStep{}, view.StepShare{}, view.Reason{}, view.Pinned{},
 		view.Related{}, view.Hold{}, view.Analysis{}, view.Uncovered{}, view.Ahead{}, view.Build{}, view.Step{}, view.Landing{}, view.Rejection{}, view.Refusal{}, view.Event{},
 		view.Full{}, view.RankedPath{}, view.BuildReasons{}, view.DecisionTaken{}, explanation.Worth{}, explanation.Factor{}, explanation.Term{}, explanation.Proof{},
 		explanation.Prediction{}, explanation.Verdict{}, explanation.Path{},
@@ -127,7 +128,7 @@ func TestEveryCodeIsInTheDocument(t *testing.T) {
 		}
 	}
 	codes = append(codes, codeUnknownChange, codeUnknownTarget, codeNotApplied, codeForbidden, codeMediaType, codeTooLarge, CodeNotReady,
-		codeNotHealthy, codeUnanswered, codeNotFound, codeMethod, codeNoLog, codeInternal, codeBusy, codeTooMany, codeProviderAway, codeHistoryAway, CodePastUnread, string(access.Unauthenticated))
+		codeNotHealthy, codeUnanswered, codeNotFound, codeMethod, codeNoLog, codeInternal, codeBusy, codeTooMany, codeProviderAway, codeHistoryAway, codeWhatIfRuns, CodePastUnread, string(access.Unauthenticated))
 	slices.Sort(codes)
 	slices.Sort(documented)
 	if !slices.Equal(codes, documented) {
@@ -137,8 +138,8 @@ func TestEveryCodeIsInTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(regexp.MustCompile(`(?m)^\t[cC]ode\w+ += "`).FindAll(source, -1)); n != 18 {
-		t.Errorf("failure.go has %d codes, this test knows 18", n)
+	if n := len(regexp.MustCompile(`(?m)^\t[cC]ode\w+ += "`).FindAll(source, -1)); n != 19 {
+		t.Errorf("failure.go has %d codes, this test knows 19", n)
 	}
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,6 +36,8 @@ const (
 	codeProviderAway = "provider_unreachable"
 	// codeHistoryAway is of a history that does not answer.
 	codeHistoryAway = "history_unreachable"
+	// codeWhatIfRuns is of a simulation that is asked for while another runs.
+	codeWhatIfRuns = "what_if_runs"
 	// CodePastUnread is of a moment up to which the log is not folded yet: who asks again is answered.
 	CodePastUnread = "past_being_read"
 )
@@ -138,7 +141,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any, emptyAllowed boo
 	if !utf8.Valid(text) {
 		return malformed("it is not UTF-8")
 	}
-	d := json.NewDecoder(bytesReader(text))
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
 		return malformed(clipText(err.Error(), 300))

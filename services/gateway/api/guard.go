@@ -1,12 +1,10 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	_ "embed"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -28,8 +26,18 @@ const (
 	readTimeout       = 30 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
-	writeTimeout      = 30 * time.Second
-	maxStreams        = 1000
+	// requestsOfConnection is how many requests an HTTP/2 connection may have at a time, and bufferOfConnection how many unread bytes of them
+	// are held. With the bound of connections, they bound the memory that strangers can take.
+	requestsOfConnection = 16
+	bufferOfConnection   = 64 << 10
+	writeTimeout         = 30 * time.Second
+	// maxStreams is how many streams there may be, and beside them how many finished logs may be sent at a time.
+	maxStreams = 1000
+	// maxStreamsOfOne is how many of them one who has proven who it is may have: whoever reads a queue keeps nobody else from it.
+	maxStreamsOfOne = maxStreams / 2
+	// maxChangesOfOne is how many single changes one caller may watch over GET /v1/watch, over all of its streams: each is made again whenever
+	// its queue changes.
+	maxChangesOfOne = 200
 	// strangersPerSecond is how many requests without proof an address may make, and strangersAtOnce how many at once.
 	strangersPerSecond = 5
 	strangersAtOnce    = 100
@@ -61,12 +69,13 @@ func NewHandler(o Options) (http.Handler, error) {
 	if o.Access.Mode == "" {
 		o.Access.Mode, o.Access.Logs, o.Access.Rate = configuration.AccessOpen, access.Viewer.String(), 50
 	}
-	h := &handler{Options: o, boot: rand.Text()[:12], hosts: map[string]bool{"localhost": true}, streams: make(chan struct{}, maxStreams), mux: http.NewServeMux()}
+	h := &handler{Options: o, boot: rand.Text()[:12], hosts: map[string]bool{"localhost": true}, streams: newStreams(), logsSent: newStreams(), mux: http.NewServeMux()}
 	h.watched = newWatched(h)
 	h.rules = access.NewRules(o.Access)
 	h.callers, h.strangers = newThrottle(float64(o.Access.Rate), 10*o.Access.Rate), newThrottle(strangersPerSecond, strangersAtOnce)
+	h.callbacks = newThrottle(strangersPerSecond, strangersAtOnce)
 	h.refused = newThrottle(refusalsPerSecond, refusalsAtOnce)
-	h.looks, h.timelines = newLooks(), make(chan struct{}, maxTimelines)
+	h.turns, h.looks, h.timelines = newTurns(), newLooks(), make(chan struct{}, maxTimelines)
 	for _, name := range o.Hosts {
 		h.hosts[strings.ToLower(name)] = true
 	}
@@ -103,6 +112,9 @@ func NewServer(ctx context.Context, h http.Handler, log *slog.Logger) *http.Serv
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		Handler:     h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: requestsOfConnection, MaxReadFrameSize: 16 << 10, MaxReceiveBufferPerConnection: bufferOfConnection, MaxReceiveBufferPerStream: bufferOfConnection,
+		},
 	}
 }
 
@@ -175,8 +187,6 @@ func (h *handler) serveDocument(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/yaml")
 	w.Write(document)
 }
-
-func bytesReader(text []byte) io.Reader { return bytes.NewReader(text) }
 
 func clipText(text string, most int) string {
 	if len(text) > most {

@@ -40,7 +40,11 @@ func (h *handler) serveLand(w http.ResponseWriter, r *http.Request) {
 		h.writeFailure(w, r, err)
 		return
 	}
-	h.land(w, r, request)
+	note := ""
+	if body.Author != "" && body.Author != request.Author {
+		note = fmt.Sprintf(" Its author is %q, who asks for it: only a lander names another one.", request.Author)
+	}
+	h.land(w, r, request, note)
 }
 
 // mayLand returns nil if who asks may land the change that the request names. It sets the author of a contributor, and of who names none.
@@ -54,8 +58,9 @@ func (h *handler) mayLand(r *http.Request, request *eventsv1.LandRequest) error 
 			return err
 		}
 	}
-	// The author of what a program lands is that of its commits.
-	if request.Author == "" && a.Token == "" || h.rules.RoleIn(a.Caller, queue) < access.Lander && !a.IsAuthor(request.Author) {
+	// The author of what a program lands is that of its commits. Of programs, those with a token of Landfall have a name, and jobs none.
+	person := a.Token == "" && a.Name != ""
+	if request.Author == "" && person || h.rules.RoleIn(a.Caller, queue) < access.Lander && !a.IsAuthor(request.Author) {
 		request.Author = a.Author()
 	}
 	return nil
@@ -97,7 +102,7 @@ func (h *handler) serveRetry(w http.ResponseWriter, r *http.Request) {
 		h.writeFailure(w, r, err)
 		return
 	}
-	h.land(w, r, request)
+	h.land(w, r, request, "")
 }
 
 // unblock takes back the failures that keep a pending change blocked (M23a).
@@ -174,12 +179,13 @@ func (h *handler) serveRetryMainline(w http.ResponseWriter, r *http.Request) {
 // commitsOf returns entries without their refs, which need not hold the commits any more.
 func commitsOf(entries []*eventsv1.Entry) (out []*eventsv1.Entry) {
 	for _, e := range entries {
-		out = append(out, &eventsv1.Entry{Commit: e.Commit})
+		out = append(out, &eventsv1.Entry{Commit: e.Commit, Review: e.Review})
 	}
 	return out
 }
 
-func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1.LandRequest) {
+// land publishes a land request and answers it. note is added to what is said of an admission.
+func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1.LandRequest, note string) {
 	if id := request.RequestId; id != "" && !admission.ValidRequestID(id) {
 		// The gateway would answer it under another id, and nobody would learn the answer.
 		h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("request_id %q is not printable text of at most %d bytes.",
@@ -198,6 +204,7 @@ func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1
 	ctx, cancel := context.WithTimeout(propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)), wait)
 	defer cancel()
 	request.Actor = askerOf(r).actor()
+	endTurn(r)
 	answer, err := h.Backend.Land(ctx, request)
 	if errors.Is(err, ErrUnknownQueue) {
 		err = h.unknownQueue(r, request.Queue)
@@ -222,7 +229,7 @@ func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1
 	case refused == nil:
 		reply.Outcome, reply.Change, reply.Revision = OutcomeAdmitted, answer.Admitted.Change, answer.Admitted.Revision
 		reply.State = h.stateOf(r, reply.Change)
-		reply.Message = fmt.Sprintf("Admitted as revision %d.", reply.Revision)
+		reply.Message = fmt.Sprintf("Admitted as revision %d.", reply.Revision) + note
 		writeJSON(w, http.StatusCreated, reply)
 	case refused.Code == string(admission.Unchanged):
 		reply.Outcome, reply.Change, reply.Revision, reply.Message = OutcomeUnchanged, refused.Change, refused.Revision, refused.Message

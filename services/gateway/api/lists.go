@@ -7,7 +7,7 @@ import (
 	"landfall.build/platform/access"
 )
 
-// Lists counts the changes of the lists that no view of a queue has: dead letters, tokens, and the models of each queue. Clients
+// Lists counts the changes of the lists that no view of a queue has: dead letters, services, tokens, and the models of each queue. Clients
 // watch the counts and read a list again when its count has grown. The zero value is ready; its methods are safe for concurrent use.
 type Lists struct {
 	mu     sync.Mutex
@@ -16,7 +16,7 @@ type Lists struct {
 	advanced chan struct{}
 }
 
-// Changed counts a change of a list that is folded: PartDeadLetters or PartTokens, without a queue, or PartModels with one.
+// Changed counts a change of a list that is folded: PartDeadLetters, PartServices or PartTokens, without a queue, or PartModels or PartWhatIf with one.
 func (l *Lists) Changed(kind, queue string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +49,7 @@ func (l *Lists) next() <-chan struct{} {
 
 // isList reports whether the part is the count of a list.
 func (k partKey) isList() bool {
-	return k.kind == PartDeadLetters || k.kind == PartTokens || k.kind == PartModels
+	return k.kind == PartDeadLetters || k.kind == PartServices || k.kind == PartTokens || k.kind == PartModels || k.kind == PartWhatIf
 }
 
 // mayList reports whether somebody may read a list that is of no queue.

@@ -100,6 +100,13 @@ func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 		h.followLog(w, r, attempt, numbers["limit"])
 		return
 	}
+	// A reader that takes its time keeps a file open.
+	end, err := h.beginLog(r)
+	if err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	defer end()
 	content, complete, done := h.openLog(attempt)
 	defer done()
 	w.Header().Set(HeaderComplete, strconv.FormatBool(complete))
@@ -111,6 +118,7 @@ func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(HeaderComplete, "false")
 	}
 	// A long log over a slow line takes longer than other answers.
+	endTurn(r)
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * writeTimeout))
 	http.ServeContent(w, r, "", time.Time{}, content)
 }
@@ -187,13 +195,13 @@ const (
 // followLog sends what a step that runs has printed, the last limit bytes if that is above 0, and then what it prints until it has
 // finished. Where the store does not have its log, it sends the end of the output once that is known.
 func (h *handler) followLog(w http.ResponseWriter, r *http.Request, a view.Attempt, limit int64) {
-	select {
-	case h.streams <- struct{}{}:
-		defer func() { <-h.streams }()
-	default:
-		h.writeFailure(w, r, fail(http.StatusServiceUnavailable, codeBusy, "Too many clients are watching.", "Ask again later, or without follow."))
+	end, err := h.beginStream(r, "without follow", 0)
+	if err != nil {
+		h.writeFailure(w, r, err)
 		return
 	}
+	defer end()
+	endTurn(r)
 	w.Header().Set("X-Accel-Buffering", "no")
 	control := http.NewResponseController(w)
 	var log io.Reader

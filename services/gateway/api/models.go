@@ -88,7 +88,15 @@ const (
 
 func (h *handler) serveModels(w http.ResponseWriter, r *http.Request) {
 	list := ModelList{Queue: r.PathValue("queue"), Models: []ModelEntry{}}
-	err := h.readModels(r, func(models *registry.Registry) error {
+	at, err := h.readyAt(r)
+	if err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
+	err = h.readModels(r, func(models *registry.Registry) error {
+		if !at.IsZero() {
+			models = models.At(at.UnixMicro())
+		}
 		for _, e := range slices.Backward(models.Entries) {
 			if len(list.Models) == maxModels {
 				list.Omitted = len(models.Entries) - maxModels

@@ -62,11 +62,11 @@ func (h *handler) readThen(r *http.Request, f func(*view.Queue, time.Time)) erro
 
 // readAllThen is readThen for several queues, one after the other. Only if whole is set a view of the past may be asked where a step waits.
 func (h *handler) readAllThen(r *http.Request, queues []string, whole bool, f func(*view.Queue, time.Time)) error {
-	if err := h.Backend.Ready(); err != nil {
+	at, err := h.readyAt(r)
+	if err != nil {
 		return err
 	}
-	text := r.URL.Query().Get("at")
-	if text == "" {
+	if at.IsZero() {
 		for _, name := range queues {
 			if !h.Backend.Read(name, func(q *view.Queue) { f(q, h.Clock()) }) {
 				return h.unknownQueue(r, name)
@@ -74,14 +74,27 @@ func (h *handler) readAllThen(r *http.Request, queues []string, whole bool, f fu
 		}
 		return nil
 	}
-	at, err := momentOf("at", text)
-	if err != nil {
-		return err
-	}
-	if at.After(h.Clock()) {
-		return fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%s is not in the past.", clipText(text, 40)), "Leave at out for the present.")
-	}
 	return h.readAllAt(r, queues, at, whole, func(q *view.Queue) { f(q, at) })
+}
+
+// askedAt returns the moment of the past that a request names (at), zero for the present.
+func (h *handler) askedAt(r *http.Request) (at time.Time, err error) {
+	text := r.URL.Query().Get("at")
+	if text == "" {
+		return at, nil
+	}
+	if at, err = momentOf("at", text); err == nil && at.After(h.Clock()) {
+		err = fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%s is not in the past.", clipText(text, 40)), "Leave at out for the present.")
+	}
+	return at, err
+}
+
+// readyAt is askedAt for a list, once the gateway has read its log.
+func (h *handler) readyAt(r *http.Request) (time.Time, error) {
+	if err := h.Backend.Ready(); err != nil {
+		return time.Time{}, err
+	}
+	return h.askedAt(r)
 }
 
 // momentOf returns the time that a parameter names.

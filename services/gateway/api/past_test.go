@@ -1,17 +1,23 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/deadletters"
+	"landfall.build/platform/registry"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/api/apitest"
 )
@@ -101,4 +107,91 @@ func TestWhoAsksForThePastTooOftenIsToldSo(t *testing.T) {
 		}
 	}
 	t.Error("200 questions at once are all answered")
+}
+
+// lists holds a dead letter of the second 10 that was sent again at the second 20, and a model of the second 10 that another one took the
+// place of at the second 20.
+type lists struct{}
+
+func second(n int) int64 { return apitest.Start.Add(time.Duration(n) * time.Second).UnixMicro() }
+
+func (lists) DeadLetters() ([]deadletters.Letter, int) {
+	l := deadletters.Letter{DeadLetter: &eventsv1.DeadLetter{Topic: events.TopicLandRequests, Queue: "main", StampUs: second(10)}, Times: 1}
+	l.Sent = []*eventsv1.DeadLetterSent{{StampUs: second(20), Who: "sre"}}
+	return []deadletters.Letter{l}, 0
+}
+
+func (lists) SendAgain(context.Context, *eventsv1.DeadLetter, *eventsv1.DeadLetterSent) error {
+	return nil
+}
+
+func (lists) ReadModels(_ context.Context, _ string, f func(*registry.Registry) error) error {
+	r := registry.New()
+	r.Apply(&eventsv1.ModelPromoted{Model: &eventsv1.Model{Kind: eventsv1.ModelKind_MODEL_KIND_SUCCESS, Version: "older"}, StampUs: second(10)})
+	r.Apply(&eventsv1.ModelPromoted{Model: &eventsv1.Model{Kind: eventsv1.ModelKind_MODEL_KIND_SUCCESS, Version: "newer"}, StampUs: second(20)})
+	return f(r)
+}
+
+func (lists) ChooseModel(context.Context, string, proto.Message) error { return nil }
+
+func TestListsAreShownAsTheyWere(t *testing.T) {
+	h, err := api.NewHandler(api.Options{Backend: apitest.New("main"), DeadLetters: lists{}, Models: lists{}, Clock: func() time.Time { return apitest.Start.Add(time.Hour) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	defer server.Close()
+	get := func(path string, answer any) {
+		t.Helper()
+		response, err := http.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if err := json.NewDecoder(response.Body).Decode(answer); err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d %v", path, response.StatusCode, err)
+		}
+	}
+	for _, c := range []struct {
+		at       string
+		letters  int
+		sent     bool
+		versions []string
+		inUse    string
+	}{
+		{"", 1, true, []string{"newer", "older"}, "newer"},
+		{at(25), 1, true, []string{"newer", "older"}, "newer"},
+		{at(15), 1, false, []string{"older"}, "older"},
+		{at(5), 0, false, nil, ""},
+	} {
+		var letters api.DeadLetterList
+		get("/v1/dead-letters?"+c.at, &letters)
+		if len(letters.Letters) != c.letters || c.letters > 0 && (letters.Letters[0].Sent != nil) != c.sent {
+			t.Errorf("dead letters %s: %+v", c.at, letters)
+		}
+		var models api.ModelList
+		get("/v1/queues/main/models?"+c.at, &models)
+		var versions []string
+		var inUse string
+		for _, m := range models.Models {
+			if versions = append(versions, m.Version); m.InUse {
+				inUse += m.Version
+			}
+		}
+		if !slices.Equal(versions, c.versions) || inUse != c.inUse {
+			t.Errorf("models %s: %v, in use %q", c.at, versions, inUse)
+		}
+	}
+	for _, path := range []string{"/v1/dead-letters", "/v1/queues/main/models"} {
+		for _, wrong := range []string{"at=yesterday", at(3601)} {
+			response, err := http.Get(server.URL + path + "?" + wrong)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			if response.StatusCode != http.StatusBadRequest {
+				t.Errorf("%s?%s: %d", path, wrong, response.StatusCode)
+			}
+		}
+	}
 }

@@ -3,11 +3,13 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"landfall.build/engine/admission"
+	"landfall.build/platform/health"
 	"landfall.build/services/gateway/view"
 )
 
@@ -37,8 +39,27 @@ func unknownChange(queue, id string) error {
 		"Changes that left the queue long ago are only in the history; `landfall queue` lists the others.")
 }
 
-func (h *handler) serveServices(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, h.Backend.Services())
+// serveServices answers with the work of services for the queues that the caller may read, and with what is of no queue.
+func (h *handler) serveServices(w http.ResponseWriter, r *http.Request) {
+	report, readable := h.Backend.Services(), h.readable(r)
+	shown := func(queues []string) ([]string, bool) {
+		of := slices.DeleteFunc(slices.Clone(queues), func(name string) bool { return !slices.Contains(readable, name) })
+		return of, len(of) > 0 || len(queues) == 0
+	}
+	partitions, missing := []health.Ownership{}, []health.Missing{}
+	for _, o := range report.Partitions {
+		var is bool
+		if o.Queues, is = shown(o.Queues); is {
+			partitions = append(partitions, o)
+		}
+	}
+	for _, m := range report.Missing {
+		if of, is := shown(m.Queues); is {
+			missing = append(missing, m.For(of))
+		}
+	}
+	report.Partitions, report.Missing = partitions, missing
+	writeJSON(w, http.StatusOK, report)
 }
 
 func (h *handler) serveQueues(w http.ResponseWriter, r *http.Request) {

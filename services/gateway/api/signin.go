@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -12,6 +13,9 @@ import (
 	"landfall.build/services/gateway/signin"
 	"landfall.build/services/gateway/web"
 )
+
+// maxSignOut bounds the body of a request to sign out.
+const maxSignOut = 1 << 10
 
 // SignInWays is GET /v1/signin.
 type SignInWays struct {
@@ -48,8 +52,23 @@ func (h *handler) serveSignInStart(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) serveSignInCallback(w http.ResponseWriter, r *http.Request) {
+	// Whoever comes back has proven nothing, and has the provider asked. So an address has few asked at a time, and few that are wrong.
+	address := h.addressOf(r)
+	waiting, enough := context.WithTimeout(r.Context(), turnPatience)
+	defer enough()
+	end, err := h.turns.begin(waiting, "address "+address)
+	if err != nil {
+		h.writeSignInFailure(w, r, tooMany("The provider is still asked about other sign-ins from this address."))
+		return
+	}
+	defer end()
+	if h.callbacks.spent(address) {
+		h.writeSignInFailure(w, r, tooMany("There were too many sign-ins from this address that failed."))
+		return
+	}
 	to, cookies, err := h.SignIn.Finish(r, r.PathValue("issuer"))
 	if err != nil {
+		h.callbacks.allow(address)
 		h.writeSignInFailure(w, r, err)
 		return
 	}
@@ -68,6 +87,8 @@ func leave(w http.ResponseWriter, location string) {
 }
 
 func (h *handler) serveSignOut(w http.ResponseWriter, r *http.Request) {
+	// Anybody may send it.
+	r.Body = http.MaxBytesReader(w, r.Body, maxSignOut)
 	var body SignOutBody
 	if err := readJSON(w, r, &body, true); err != nil {
 		h.writeFailure(w, r, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 	"unicode"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/engine/admission"
+	"landfall.build/engine/lineup"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/access"
@@ -84,6 +86,7 @@ func (h *handler) steered(r *http.Request, body SteerBody, fact func(*steering) 
 	events.SetActor(m, askerOf(r).actor())
 	ctx, cancel := context.WithTimeout(r.Context(), defaultWait)
 	defer cancel()
+	endTurn(r)
 	consequence, err := h.Backend.Steer(ctx, s.queue, s.change, m)
 	if err != nil {
 		return nil, err
@@ -180,6 +183,18 @@ func (h *handler) servePriority(w http.ResponseWriter, r *http.Request) {
 
 func (h *handler) serveHold(w http.ResponseWriter, r *http.Request) {
 	h.steer(w, r, "Held: it does not land until it is released.", func(s *steering) (proto.Message, error) {
+		if s.body.Why == "" {
+			// As with a pause, the reason that there is stays.
+			if err := h.read(r, func(q *view.Queue) {
+				if c := q.Lineup().Pending(s.change); c != nil {
+					if i := slices.IndexFunc(c.Holds, func(has lineup.Hold) bool { return has.Name == holdName(s) }); i >= 0 {
+						s.body.Why = c.Holds[i].Why
+					}
+				}
+			}); err != nil {
+				return nil, err
+			}
+		}
 		return &eventsv1.ChangeHeld{Change: s.change, Hold: holdName(s), Who: s.body.Who, Why: s.body.Why, StampUs: s.stampUS}, nil
 	})
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -28,20 +29,20 @@ const (
 	EventChange = "change"
 )
 
-// stream is one client that watches. What it was sent last decides what is new to it; the sequence number and the
-// offset in the id of a batch's last event tell a later connection what the client has seen.
+// stream is one client that watches. It keeps digests of what the client was sent last, to send it only what is new. The sequence number and
+// the offset in the id of a batch's last event tell a later connection what the client has seen.
 type stream struct {
 	queue string
 	only  []string
 	since uint64
-	sent  map[string][]byte
+	sent  map[string][sha256.Size]byte
 }
 
 // serveEvents sends the state of the queue, and then whatever changes. A client that comes back with
 // Last-Event-ID is sent what it missed. The state is sent, not only the steps to it: nothing is lost
 // when the gateway it comes back to is another one.
 func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
-	s := &stream{queue: r.PathValue("queue"), only: r.URL.Query()["change"], sent: map[string][]byte{}}
+	s := &stream{queue: r.PathValue("queue"), only: r.URL.Query()["change"], sent: map[string][sha256.Size]byte{}}
 	if len(s.only) > maxStreamed {
 		h.writeFailure(w, r, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("At most %d changes can be named.", maxStreamed), "Watch the whole queue instead."))
 		return
@@ -51,25 +52,27 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 		h.writeFailure(w, r, err)
 		return
 	}
-	select {
-	case h.streams <- struct{}{}:
-		defer func() { <-h.streams }()
-	default:
-		h.writeFailure(w, r, fail(http.StatusServiceUnavailable, codeBusy, "Too many clients are watching.", "Ask again later, or poll."))
+	end, err := h.beginStream(r, "poll", 0)
+	if err != nil {
+		h.writeFailure(w, r, err)
 		return
 	}
+	defer end()
 	s.resume(h, r.Header.Get("Last-Event-ID"))
+	endTurn(r)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no")
-	control := http.NewResponseController(w)
 	for {
 		changed := h.Backend.Changed(s.queue)
-		if batch := s.next(h); len(batch) > 0 {
-			control.SetWriteDeadline(time.Now().Add(writeTimeout))
-			if _, err := w.Write(batch); err != nil || control.Flush() != nil {
-				return
+		// It is in memory until the client has read it, which is part of the turn.
+		var failed error
+		if !h.inTurnOf(r, func() {
+			if batch := s.next(h); len(batch) > 0 {
+				failed = send(w, batch)
 			}
+		}) || failed != nil {
+			return
 		}
 		select {
 		case <-r.Context().Done():
@@ -81,12 +84,24 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 			case <-time.After(streamPause):
 			}
 		case <-time.After(streamHeartbeat):
-			control.SetWriteDeadline(time.Now().Add(writeTimeout))
-			if _, err := w.Write([]byte(": still here\n\n")); err != nil || control.Flush() != nil {
+			if send(w, stillHere) != nil {
 				return
 			}
 		}
 	}
+}
+
+// stillHere is sent now and then.
+var stillHere = []byte(": still here\n\n")
+
+// send sends a client a part of a stream.
+func send(w http.ResponseWriter, batch []byte) error {
+	control := http.NewResponseController(w)
+	control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if _, err := w.Write(batch); err != nil {
+		return err
+	}
+	return control.Flush()
 }
 
 // resume continues where an earlier connection broke. If that was to another gateway, only the offset in the log means
@@ -114,6 +129,13 @@ func (s *stream) resume(h *handler, id string) {
 	}
 }
 
+// isNew notes what is sent of a change, or with no change of the queue, and reports whether something else was sent last.
+func (s *stream) isNew(change string, text []byte) bool {
+	before, now := s.sent[change], sha256.Sum256(text)
+	s.sent[change] = now
+	return before != now
+}
+
 // next returns what is to be sent now, nil if nothing is new.
 func (s *stream) next(h *handler) []byte {
 	var overview view.Overview
@@ -125,16 +147,14 @@ func (s *stream) next(h *handler) []byte {
 	})
 	s.since = sequence
 	var out bytes.Buffer
-	if text, err := json.Marshal(overview); err == nil && !bytes.Equal(s.sent[""], text) {
-		s.sent[""] = text
+	if text, err := json.Marshal(overview); err == nil && s.isNew("", text) {
 		fmt.Fprintf(&out, "event: %s\ndata: %s\n\n", EventQueue, text)
 	}
 	for _, u := range updates {
 		text, err := json.Marshal(u.Summary)
-		if err != nil || (len(u.Events) == 0 && bytes.Equal(s.sent[u.Change], text)) {
+		if err != nil || !s.isNew(u.Change, text) && len(u.Events) == 0 {
 			continue
 		}
-		s.sent[u.Change] = text
 		if view.Final(u.State) && len(s.only) == 0 {
 			delete(s.sent, u.Change)
 		}

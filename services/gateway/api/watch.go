@@ -26,12 +26,14 @@ const (
 	PartQuarantines = "quarantines"
 	// Of these the number of changes is watched: the list itself is read from its route.
 	PartDeadLetters = "dead-letters"
+	PartServices    = "services"
 	PartTokens      = "tokens"
 	PartModels      = "models"
+	PartWhatIf      = "what-if"
 )
 
 // partsOfQueues are the parts that a client names by their queue.
-var partsOfQueues = []string{PartChanges, PartGraph, PartFlakes, PartQuarantines, PartModels}
+var partsOfQueues = []string{PartChanges, PartGraph, PartFlakes, PartQuarantines, PartModels, PartWhatIf}
 
 // Names of the events of that stream.
 const (
@@ -48,8 +50,8 @@ const maxWatchedParts = 20
 type Part struct {
 	// Kind is queue (an Overview), changes (the queue's pending changes and the newest of those that left it, each a Summary by
 	// its id), change (a Change, null if the queue does not have it), graph (a Graph), flakes (a FlakeList), quarantines (a
-	// QuarantineList), or a list that is read from its route: dead-letters, tokens (both of no queue) or models. Of such a list
-	// the value is a number, which grows when it changes.
+	// QuarantineList), or a list that is read from its route: dead-letters, services, tokens (these are of no queue), models or
+	// what-if. Of such a list the value is a number, which grows when it changes.
 	Kind  string `json:"kind"`
 	Queue string `json:"queue"`
 	// Change is given for the kind change.
@@ -135,8 +137,8 @@ func (h *handler) watchedParts(r *http.Request) ([]partKey, error) {
 		}
 	}
 	for _, kind := range query["list"] {
-		if kind != PartDeadLetters && kind != PartTokens {
-			return nil, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%q is not a list.", clipText(kind, 40)), "Lists are dead-letters and tokens.")
+		if kind != PartDeadLetters && kind != PartServices && kind != PartTokens {
+			return nil, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%q is not a list.", clipText(kind, 40)), "Lists are dead-letters, services and tokens.")
 		}
 		// One that the caller may not read is left out: the stream is of all pages of a browser, and goes on when a role is taken back.
 		if k := (partKey{kind, "", ""}); h.mayList(askerOf(r), kind) && !slices.Contains(keys, k) {
@@ -155,6 +157,16 @@ func (h *handler) watchedParts(r *http.Request) ([]partKey, error) {
 	return keys, nil
 }
 
+// changesIn counts the single changes among parts.
+func changesIn(keys []partKey) (n int) {
+	for _, k := range keys {
+		if k.kind == PartChange {
+			n++
+		}
+	}
+	return n
+}
+
 // serveWatch streams several parts over one connection: each as it is, then what changes in it. A client that comes back with
 // Last-Event-ID is sent the patches that it missed, or the state of a part where they are not known any more. It may name other
 // parts than before.
@@ -168,40 +180,44 @@ func (h *handler) serveWatch(w http.ResponseWriter, r *http.Request) {
 		h.writeFailure(w, r, err)
 		return
 	}
-	select {
-	case h.streams <- struct{}{}:
-		defer func() { <-h.streams }()
-	default:
-		h.writeFailure(w, r, fail(http.StatusServiceUnavailable, codeBusy, "Too many clients are watching.", "Ask again later, or poll."))
+	end, err := h.beginStream(r, "poll", changesIn(keys))
+	if err != nil {
+		h.writeFailure(w, r, err)
 		return
 	}
+	defer end()
 	h.watched.join(keys)
 	defer h.watched.leave(keys)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no")
-	control := http.NewResponseController(w)
 	at := placeOf(r.Header.Get("Last-Event-ID"))
+	endTurn(r)
 	heartbeat := time.NewTimer(0)
 	defer heartbeat.Stop()
 	for {
-		batch, next, advanced := h.watched.next(keys, at)
-		at = next
-		if len(batch) == 0 {
-			select {
-			case <-r.Context().Done():
-				return
-			case <-advanced:
-				continue
-			case <-heartbeat.C:
-				batch = []byte(": still here\n\n")
+		// It is in memory until the client has read it, which is part of the turn.
+		var advanced <-chan struct{}
+		var failed error
+		if !h.inTurnOf(r, func() {
+			var batch []byte
+			if batch, at, advanced = h.watched.next(keys, at); len(batch) > 0 {
+				failed = send(w, batch)
+				heartbeat.Reset(streamHeartbeat)
 			}
-		}
-		control.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err := w.Write(batch); err != nil || control.Flush() != nil {
+		}) || failed != nil {
 			return
 		}
-		heartbeat.Reset(streamHeartbeat)
+		select {
+		case <-r.Context().Done():
+			return
+		case <-advanced:
+		case <-heartbeat.C:
+			if send(w, stillHere) != nil {
+				return
+			}
+			heartbeat.Reset(streamHeartbeat)
+		}
 	}
 }
 

@@ -18,6 +18,9 @@ const (
 	keptPatchBytes = 8 << 20
 	// watchedGrace is for how long parts are kept up without a client, so that a page which loads again gets patches.
 	watchedGrace = 30 * time.Second
+	// maxUnwatched is how many of these there are at most, and partsAtATime how many parts are made without a record being folded meanwhile.
+	maxUnwatched = 200
+	partsAtATime = 20
 	// watchedQuiet is after how long a part is looked at though no record came: what it says may depend on the time.
 	watchedQuiet = 30 * time.Second
 )
@@ -89,7 +92,7 @@ func (w *watched) join(keys []partKey) {
 	}
 	w.mu.Unlock()
 	for _, name := range missing {
-		w.refresh(name)
+		w.make(name, func(p *watchedPart) bool { return p.value == nil })
 	}
 	if lists {
 		w.refreshLists()
@@ -103,17 +106,33 @@ func (w *watched) leave(keys []partKey) {
 	for _, k := range keys {
 		w.parts[k].clients--
 	}
+	// Whoever comes and goes leaves no more behind than that.
+	if unwatched := len(w.partsUnwatched()); unwatched > maxUnwatched {
+		for _, k := range keys {
+			if w.parts[k].clients == 0 {
+				delete(w.parts, k)
+			}
+		}
+	}
 	time.AfterFunc(watchedGrace, w.forget)
+}
+
+// partsUnwatched returns the parts that are kept up for who may come back.
+func (w *watched) partsUnwatched() (keys []partKey) {
+	for k, p := range w.parts {
+		if p.clients == 0 {
+			keys = append(keys, k)
+		}
+	}
+	return keys
 }
 
 // forget drops the parts that nobody watches, and ends the work if there are none.
 func (w *watched) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for k, p := range w.parts {
-		if p.clients == 0 {
-			delete(w.parts, k)
-		}
+	for _, k := range w.partsUnwatched() {
+		delete(w.parts, k)
 	}
 	if w.clients == 0 && w.stop != nil {
 		w.stop()
@@ -126,7 +145,9 @@ func (w *watched) forget() {
 func (w *watched) follow(ctx context.Context, queue string) {
 	for {
 		changed := w.h.Backend.Changed(queue)
+		began := time.Now()
 		w.refresh(queue)
+		pause := max(streamPause, time.Since(began)) // where there is much to make, half of the time is left to others
 		select {
 		case <-ctx.Done():
 			return
@@ -134,7 +155,7 @@ func (w *watched) follow(ctx context.Context, queue string) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(streamPause):
+			case <-time.After(pause):
 			}
 		case <-time.After(watchedQuiet):
 		}
@@ -158,7 +179,7 @@ func (w *watched) followLists(ctx context.Context) {
 func (w *watched) refreshLists() {
 	w.computing.Lock()
 	defer w.computing.Unlock()
-	keys := w.partsOf(partKey.isList)
+	keys := w.partsOf(func(k partKey, _ *watchedPart) bool { return k.isList() })
 	made := make([]any, len(keys))
 	for i, k := range keys {
 		made[i] = w.h.Lists.count(k)
@@ -167,25 +188,29 @@ func (w *watched) refreshLists() {
 }
 
 // refresh makes the parts of a queue as they are now, and the patches to them.
-func (w *watched) refresh(queue string) {
+func (w *watched) refresh(queue string) { w.make(queue, func(*watchedPart) bool { return true }) }
+
+// make does so for those of which wanted is true. Records are folded between a few parts and the next ones.
+func (w *watched) make(queue string, wanted func(*watchedPart) bool) {
 	w.computing.Lock()
 	defer w.computing.Unlock()
-	keys := w.partsOf(func(k partKey) bool { return k.queue == queue && !k.isList() })
-	made := make([]any, len(keys))
-	w.h.Backend.Read(queue, func(q *view.Queue) {
-		for i, k := range keys {
-			made[i] = w.h.part(q, k)
-		}
-	})
-	w.publish(keys, made)
+	for keys := range slices.Chunk(w.partsOf(func(k partKey, p *watchedPart) bool { return k.queue == queue && !k.isList() && wanted(p) }), partsAtATime) {
+		made := make([]any, len(keys))
+		w.h.Backend.Read(queue, func(q *view.Queue) {
+			for i, k := range keys {
+				made[i] = w.h.part(q, k)
+			}
+		})
+		w.publish(keys, made)
+	}
 }
 
 // partsOf returns the parts that are kept up and of which wanted is true.
-func (w *watched) partsOf(wanted func(partKey) bool) (keys []partKey) {
+func (w *watched) partsOf(wanted func(partKey, *watchedPart) bool) (keys []partKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for k := range w.parts {
-		if wanted(k) {
+	for k, p := range w.parts {
+		if wanted(k, p) {
 			keys = append(keys, k)
 		}
 	}

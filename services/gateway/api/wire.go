@@ -9,7 +9,7 @@ import (
 	"landfall.build/services/gateway/view"
 )
 
-// UserHeader names the user. Nothing authenticates it yet; it is written to the log as given.
+// UserHeader names who asks. It is believed with access.mode: open, and has no meaning otherwise.
 const UserHeader = "X-Landfall-User"
 
 // LandBody asks for a change to be landed; see schemas/events/v1/requests.proto for the fields.

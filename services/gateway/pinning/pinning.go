@@ -170,7 +170,7 @@ func (p *Pinner) pin(ctx context.Context, mirror Mirror, entries []*eventsv1.Ent
 		} else if err != nil {
 			return pinned, err
 		}
-		pinned.Entries = append(pinned.Entries, &eventsv1.Entry{Ref: e.Ref, Commit: commit})
+		pinned.Entries = append(pinned.Entries, &eventsv1.Entry{Ref: e.Ref, Commit: commit, Review: e.Review})
 		heads = append(heads, commit)
 	}
 	m, err := p.mainline.current(ctx, mirror, p.branch, head)

@@ -146,7 +146,11 @@ func (s *Service) Begin(r *http.Request, issuer, to string) (location string, co
 	if !local(to) {
 		return "", nil, ErrTo
 	}
-	client, err := client(r.Context(), p, at)
+	// What is in memory would send the browser to a provider that is away, where nobody reads why.
+	if err := p.Reach(r.Context()); err != nil {
+		return "", nil, err
+	}
+	client, err := webClient(r.Context(), p, at)
 	if err != nil {
 		return "", nil, err
 	}
@@ -235,7 +239,7 @@ func (s *Service) exchange(ctx context.Context, p *identity.Provider, at site, a
 	case <-ctx.Done():
 		return identity.Identity{}, context.Cause(ctx)
 	}
-	client, err := client(ctx, p, at)
+	client, err := webClient(ctx, p, at)
 	if err != nil {
 		return identity.Identity{}, err
 	}
@@ -264,7 +268,7 @@ func (s *Service) exchange(ctx context.Context, p *identity.Provider, at site, a
 	return s.completed(ctx, p, tokens.AccessToken, who)
 }
 
-// completed adds what the issuer tells of somebody at its userinfo endpoint: it need not have that in the token.
+// completed adds the claims of the issuer's userinfo endpoint: the token need not have names and groups.
 func (s *Service) completed(ctx context.Context, p *identity.Provider, token string, who identity.Identity) (identity.Identity, error) {
 	m, err := p.Metadata(ctx)
 	if err != nil || m.UserInfoURL == "" || token == "" {
@@ -305,9 +309,8 @@ func (s *Service) provider(name string) (*identity.Provider, error) {
 	return nil, ErrUnknown
 }
 
-// client returns the client as which the gateway signs people in, without its secret: whoever begins to sign in does not have that
-// read.
-func client(ctx context.Context, p *identity.Provider, at site) (*oauth2.Config, error) {
+// webClient returns the client as which the gateway signs people in, without its secret: a sign-in that begins does not need that.
+func webClient(ctx context.Context, p *identity.Provider, at site) (*oauth2.Config, error) {
 	m, err := p.Metadata(ctx)
 	if err != nil {
 		return nil, err

@@ -562,6 +562,26 @@ func TestWhileTheProviderIsAwayWhoIsSignedInGoesOn(t *testing.T) {
 	}
 }
 
+// TestWhoCannotSignInReadsWhy although the gateway knows where its provider was: the browser would be sent to something that is not there.
+func TestWhoCannotSignInReadsWhy(t *testing.T) {
+	g := serve(t, false)
+	b := g.browser()
+	if b.do("GET", "/v1/signin/company/start", ""); b.who() != isAda {
+		t.Fatal(b.who())
+	}
+	g.provider.Away.Store(true)
+	// The provider is asked once in five seconds at most.
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		answer, text := g.browser().do("GET", "/v1/signin/company/start", "")
+		if answer.StatusCode == http.StatusServiceUnavailable && strings.Contains(text, "does not answer") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s %s", answer.Status, text)
+		}
+	}
+}
+
 func TestAGatewayStartsWithoutItsProvider(t *testing.T) {
 	g := serve(t, false)
 	g.provider.Away.Store(true)

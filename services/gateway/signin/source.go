@@ -99,15 +99,15 @@ func (s *Service) Of(r *http.Request) (*identity.Identity, error) {
 	if id == "" {
 		return nil, nil
 	}
-	if !own(r) {
+	if !ofThisSite(r) {
 		return refuse("a session is for this site's own pages")
 	}
 	return s.sessions.get(id), nil
 }
 
-// own reports whether a request is made by a page of this site, or somebody goes to one. A request that changes something has to
-// show that: a browser that says neither where it comes from nor of what kind it is gets no further with a cookie.
-func own(r *http.Request) bool {
+// ofThisSite reports whether a page of this site sends a request, or somebody goes to such a page. A request that changes something
+// has to show it, by Sec-Fetch-Site or Origin: a browser that sends neither gets no further with a cookie.
+func ofThisSite(r *http.Request) bool {
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
 	switch from := r.Header.Get("Sec-Fetch-Site"); from {
 	case "same-origin":

@@ -102,6 +102,16 @@ func (q *Queue) Activity(from, to time.Time) Activity {
 			a.Runs = append(a.Runs, run)
 		}
 	}
+	lost := map[version][]Span{}
+	for _, l := range q.steps.lost {
+		v := version{l.Target, l.Hash}
+		lost[v] = append(lost[v], Span{From: stamp(l.StampUs, time.Time{}), To: stamp(l.UntilUs, time.Time{})})
+		run := q.runOfLease(l, stamp(l.UntilUs+1, time.Time{}))
+		a.see(run.Worker, run.From, run.To)
+		if !run.From.After(to) && !run.To.Before(from) {
+			a.Runs = append(a.Runs, run)
+		}
+	}
 	asked := 0
 	for _, id := range slices.Backward(q.builds.order) {
 		b := q.builds.byID[id]
@@ -123,7 +133,7 @@ func (q *Queue) Activity(from, to time.Time) Activity {
 		for _, w := range ask.Prepared.GetVersions() {
 			v := Version{w.Target, w.Hash}
 			if _, had := a.Attempts[v]; !had && w.Hash != "" {
-				a.Attempts[v] = q.spansOf(version{v.Target, v.Hash}, to)
+				a.Attempts[v] = q.spansOf(version{v.Target, v.Hash}, lost[version{v.Target, v.Hash}], to)
 			}
 		}
 	}
@@ -158,10 +168,15 @@ func (x *attempt) began() time.Time {
 	return x.started
 }
 
-// spansOf returns the runs of a version, by number; the last of one that runs as of now has no end.
-func (q *Queue) spansOf(v version, now time.Time) (list []Span) {
+// spansOf returns the runs of a version in order, with those that were lost before the present one; the last of one that runs as of now has
+// no end.
+func (q *Queue) spansOf(v version, lost []Span, now time.Time) (list []Span) {
 	for _, x := range q.steps.attempts[v] {
 		list = append(list, Span{x.began(), x.finished, x.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED, x.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED})
+	}
+	if len(lost) > 0 {
+		list = append(list, lost...)
+		slices.SortStableFunc(list, func(a, b Span) int { return a.From.Compare(b.From) })
 	}
 	if l := q.steps.leases[v]; l != nil {
 		list = append(list, Span{From: stamp(l.StampUs, time.Time{}), To: lapsed(l, now)})
@@ -238,6 +253,11 @@ func (q *Queue) asking(b *build, from, to time.Time) (ask Asking, is bool) {
 	if over() {
 		return ask, false
 	}
+	if until(b.settledAt); over() {
+		return ask, false
+	} else if !b.settledAt.IsZero() {
+		return ask, true
+	}
 	var last time.Time
 	for _, w := range b.prepared.GetVersions() {
 		a := q.steps.settling(version{w.Target, w.Hash})
@@ -250,6 +270,7 @@ func (q *Queue) asking(b *build, from, to time.Time) (ask Asking, is bool) {
 		}
 	}
 	if b.passed {
+		b.settledAt = last
 		until(last)
 	}
 	return ask, !over()

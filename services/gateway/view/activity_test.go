@@ -2,6 +2,8 @@ package view_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +70,44 @@ func TestAnActivityHasWhoRanWhatFromTheLeaseOn(t *testing.T) {
 		if spans := busy().Activity(second(30), second(to)).Attempts[c]; len(spans) != 1 || spans[0] != want {
 			t.Errorf("at %d //c ran for %+v, want %+v", to, spans, want)
 		}
+	}
+}
+
+// TestALostRunIsToldOnceAnotherWorkerHasItsStep, until its worker says after all how it ended; through a snapshot too. A lease that is
+// extended is no other one.
+func TestALostRunIsToldOnceAnotherWorkerHasItsStep(t *testing.T) {
+	q := busy()
+	lease := func(worker string, from, until int) {
+		put(q, events.TopicBuilds, &eventsv1.StepLeased{Target: "//c", Hash: "h", Attempt: 1, Lease: "by " + worker, Worker: worker, Build: "b", StampUs: us(from), UntilUs: us(until)})
+	}
+	runs := func(q *view.Queue) (out []string) {
+		for _, r := range q.Activity(second(30), second(200)).Runs {
+			out = append(out, fmt.Sprint(r.Worker, " ", r.Target, " ", r.State, " ", r.From.Sub(second(0)), " ", r.To.Sub(second(0))))
+		}
+		slices.Sort(out)
+		return out
+	}
+	before := runs(q)
+	lease("m/8", 60, 100)
+	lease("m/8", 80, 120)
+	lease("m/9", 130, 500)
+	restored, err := view.Restore(q.Snapshot(), main, view.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, q := range map[string]*view.Queue{"folded": q, "restored": restored} {
+		got := runs(q)
+		if len(before) != 1 || len(got) != 3 || !slices.Contains(got, before[0]) || !slices.Contains(got, "m/8 //c lost 1m0s 2m0s") || !strings.HasPrefix(got[2], "m/9 //c running 2m10s") {
+			t.Errorf("%s: %q, before %q", name, got, before)
+		}
+		want := []view.Span{{From: second(20), To: second(53)}, {From: second(60), To: second(120)}, {From: second(130)}}
+		if spans := q.Activity(second(30), second(200)).Attempts[view.Version{Target: "//c", Hash: "h"}]; !slices.Equal(spans, want) {
+			t.Errorf("%s: //c ran for %+v", name, spans)
+		}
+	}
+	put(q, events.TopicBuilds, &eventsv1.StepFinished{Target: "//c", Hash: "h", Attempt: 1, Worker: "m/8", Build: "b", Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED, StartedUs: us(61), FinishedUs: us(140)})
+	if got := runs(q); len(got) != 2 || !slices.ContainsFunc(got, func(r string) bool { return strings.HasPrefix(r, "m/8 //c passed ") }) {
+		t.Errorf("once it has ended: %q", got)
 	}
 }
 

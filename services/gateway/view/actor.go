@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"strings"
 
 	eventsv1 "landfall.build/events/v1"
@@ -23,6 +24,10 @@ func actorText(a *eventsv1.Actor) string {
 		if a.Subject != "" {
 			parts[0] += ", " + a.Subject
 		}
+	}
+	// In quotes: whoever may choose its name could write a role there. That of a program on the log is the author that it names.
+	if a.Name != "" && a.Name != a.Subject && a.Issuer != access.IssuerLog {
+		parts[0] = fmt.Sprintf("%q (%s)", a.Name, parts[0])
 	}
 	if a.Role != "" {
 		parts = append(parts, "as "+a.Role)

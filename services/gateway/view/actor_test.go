@@ -20,18 +20,19 @@ func TestTheStoryOfAChangeNamesWhoHadEachThingDone(t *testing.T) {
 	}
 	fold(0, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
 		Queue: "main", Change: "c", Revision: 1, Entries: []*eventsv1.Entry{{Commit: "a"}}, LandingCommits: []*eventsv1.LandingCommit{{Head: "a", Base: "b"}},
-		Actor: &eventsv1.Actor{Issuer: "https://id.example.com", Subject: "ada", Name: "Ada", Role: "contributor", Client: "landfall"},
+		Actor: &eventsv1.Actor{Issuer: "https://id.example.com", Subject: "0b1f", Name: `Ada, as "admin"`, Role: "contributor", Client: "landfall"},
 	}})
-	fold(1, &eventsv1.ChangeHeld{Change: "c", Hold: "manual", Who: "bot", Actor: &eventsv1.Actor{Issuer: "landfall", Subject: "abc", Token: "abc", Role: "operator"}})
-	fold(2, &eventsv1.ChangeReleased{Change: "c", Hold: "manual", Who: "eve", Actor: &eventsv1.Actor{Issuer: "open", Subject: "eve"}})
-	fold(3, &eventsv1.ChangeMoved{Change: "c", Who: "old"})
+	fold(1, &eventsv1.ChangeHeld{Change: "c", Hold: "manual", Who: "bot", Actor: &eventsv1.Actor{Issuer: "landfall", Subject: "abc", Name: "ci", Token: "abc", Role: "operator"}})
+	fold(2, &eventsv1.ChangeHeld{Change: "c", Hold: "other", Who: "bo", Actor: &eventsv1.Actor{Issuer: "https://id.example.com", Subject: "bo", Name: "bo", Role: "operator"}})
+	fold(3, &eventsv1.ChangeReleased{Change: "c", Hold: "manual", Who: "eve", Actor: &eventsv1.Actor{Issuer: "open", Subject: "eve"}})
+	fold(4, &eventsv1.ChangeMoved{Change: "c", Who: "old"})
 	kept, err := view.Restore(q.Snapshot(), "main", view.DefaultLimits())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, q := range map[string]*view.Queue{"folded": q, "restored": kept} {
 		c, _ := q.Change("c")
-		want := []string{"ada at https://id.example.com, as contributor, with landfall", "token abc, as operator", "", ""}
+		want := []string{`"Ada, as \"admin\"" (0b1f at https://id.example.com), as contributor, with landfall`, `"ci" (token abc), as operator`, "bo at https://id.example.com, as operator", "", ""}
 		if len(c.Timeline) != len(want) {
 			t.Fatalf("%s: %+v", name, c.Timeline)
 		}

@@ -58,6 +58,8 @@ type build struct {
 	scheduled bool
 	// passed is set once every version that it wants was seen proven. Evidence that is forgotten later does not unset it.
 	passed bool
+	// settledAt is when the last of these was, once somebody has asked for it.
+	settledAt time.Time `snapshot:"-"`
 	// tally is as of the generation talliedAt of the steps; that is 0 when the build itself has changed since, or was restored.
 	tally     tally  `snapshot:"-"`
 	talliedAt uint64 `snapshot:"-"`
@@ -358,6 +360,9 @@ func (q *Queue) stepOf(b *build, w *eventsv1.TargetVersion) Step {
 	if l := q.steps.leases[v]; l != nil && step.State != StepPassed && b.aborted == "" {
 		// What an earlier attempt has left is not of this one.
 		step = Step{Target: w.Target, Hash: w.Hash, Commit: w.Part, State: StepRunning, Attempt: l.Attempt, Worker: l.Worker, Build: l.Build, StartedAt: stamp(l.StampUs, time.Time{}), Flaky: step.Flaky, Owners: step.Owners}
+		if l.Filling != "" {
+			step.Message = "The " + fillingText(l.Filling) + "."
+		}
 	}
 	return step
 }
@@ -391,7 +396,7 @@ func (q *Queue) countSteps(b *build) (t tally) {
 		}
 		v := version{w.Target, w.Hash}
 		a := q.steps.settling(v)
-		if a == nil || w.Hash == "" {
+		if a == nil || w.Hash == "" || b.aborted != "" && a.finished.After(b.endedAt) { // another build proved it later
 			continue
 		}
 		if a.finished.After(t.last) {
@@ -431,9 +436,9 @@ func (b *build) state(t tally) string {
 	switch {
 	case b.unusable():
 		return BuildUnusable
-	case b.settled(t) && t.failed == 0 && (b.aborted == "" || !t.last.After(b.endedAt)):
+	case b.settled(t) && t.failed == 0:
 		return BuildPassed
-	case b.aborted != "": // other builds may prove its versions later
+	case b.aborted != "":
 		return BuildAborted
 	case b.settled(t), b.finished && t.failed > 0:
 		return BuildFailed

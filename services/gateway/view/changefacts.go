@@ -71,7 +71,7 @@ func (q *Queue) foldEntered(consequence lineup.Consequence, now time.Time) {
 		q.forgetBuilds(ref{a.Change, max(keptRevisions, a.Revision) - keptRevisions})
 		q.forgetHistory(c.ref())
 		delete(q.open, c.ref())
-		*c = change{timeline: c.timeline, omitted: c.omitted}
+		*c = change{timeline: c.timeline, omitted: c.omitted, earlier: c.replaced()}
 	}
 	c.admission, c.admittedAt = a, stamp(a.ReceivedUs, now)
 	text := fmt.Sprintf("Admitted as revision %d, pinned to %s.", a.Revision, events.ShortID(headOf(a)))

@@ -280,6 +280,9 @@ func (q *Queue) whose(c *change, b *build, target string, a *attempt) (whose str
 		if q.redOnMainline(target, a) != "" {
 			return WhoseMainline, nil
 		}
+		if b != nil && len(holding([]string{target}, q.mainlineRed())) == 0 && !q.unverifiable(c.admission.Change) {
+			return WhoseUnknown, q.notLanded(b.assumed())
+		}
 		return WhoseUnknown, nil
 	}
 	if b == nil {

@@ -256,6 +256,13 @@ func TestAFailureThatWasNotComparedBlamesNobody(t *testing.T) {
 	b.expect("c", "//x", view.WhoseUnknown, []string{"k"}, "//x fails on top of k; whether without is not known yet: x/a.go:12: want 3, got 4")
 }
 
+func TestWhatFailsOnTopOfOthersIsToldSoWhileTheMainlineIsVerified(t *testing.T) {
+	b := newBlame(t, "k", "c")
+	b.build("b1", "c", "m", []string{"k"}, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
+	b.node("c", []string{"k"}, blocked, 1, "b1", "//x")
+	b.expect("c", "//x", view.WhoseUnknown, []string{"k"}, "//x fails on top of k; whether without is not known yet: x/a.go:12: want 3, got 4")
+}
+
 func TestAFailureInWhatNeverRanOnTheMainlineBlamesNobodyYet(t *testing.T) {
 	b := newBlame(t, "c")
 	b.build("b1", "c", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})

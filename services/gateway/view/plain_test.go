@@ -171,6 +171,9 @@ func TestAnAbortedBuildStaysAborted(t *testing.T) {
 		if c.Builds[0].State != view.BuildAborted || c.Builds[1].State != view.BuildPassed {
 			t.Errorf("the builds are %+v", c.Builds)
 		}
+		if b := c.Builds[0]; b.StepsDone != 1 || b.StepsTotal != 2 {
+			t.Errorf("a build that was aborted after one of two steps shows %d of %d", b.StepsDone, b.StepsTotal)
+		}
 	})
 }
 

@@ -33,6 +33,8 @@ type change struct {
 	urgent     bool
 	// lastRefusal is the last one by the land guard, or by the remote of a push.
 	lastRefusal *Refusal
+	// earlier are the revisions before the newest one, oldest first.
+	earlier []Revision
 	// end is how the revision left the queue.
 	end      ending
 	timeline []Event
@@ -118,12 +120,16 @@ type Queue struct {
 
 	// serviceTroubles are the services that are not at work, as of now.
 	serviceTroubles []ServiceTrouble `snapshot:"-"`
+	shadow          bool             `snapshot:"-"`
 
 	// seq counts the records that were folded.
 	seq uint64
 	// offset is that of the last record of landfall.changes.
 	offset int64
 }
+
+// Settings returns the queue's settings, nil if none were read. Readers must not change them.
+func (q *Queue) Settings() *eventsv1.QueueSettings { return q.known.Settings() }
 
 // priorities are what the prioritizer said last.
 type priorities struct {

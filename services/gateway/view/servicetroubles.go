@@ -24,6 +24,9 @@ func (q *Queue) SetServiceTroubles(now []ServiceTrouble) (changed bool) {
 	return !slices.EqualFunc(before, now, func(a, b ServiceTrouble) bool { return a.Service == b.Service })
 }
 
+// SetShadow says that the queue only decides what others land. It is no part of the log.
+func (q *Queue) SetShadow() { q.shadow = true }
+
 // serviceReasons returns which services a pending change waits for. One that has passed its steps waits for no builder.
 func (q *Queue) serviceReasons(s standing) (out []Reason) {
 	for _, t := range q.serviceTroubles {

@@ -19,6 +19,7 @@ func (q *Queue) Overview() Overview {
 		Running: q.runningBuilds(), MainlineRed: q.mainlineRed(), RedBeforeQueue: q.redBeforeQueue(), RedSince: q.redSince(), MainlineFailures: q.mainlineFailures(), NeedRetry: q.needRetry(), Analyzed: q.known.Mainline().GetAnalyzed(),
 		Repository: q.known.Settings().GetRepository(), Branch: q.known.Settings().GetBranch(), Strategy: q.known.Settings().GetStrategy(),
 		Workers: int(q.known.Settings().GetWorkers()), Unreachable: q.trouble(), PausedByRemote: q.pausedByRemote(), ServiceTroubles: q.serviceTroubles,
+		Shadow: q.shadow,
 	}
 	o.Pool, o.Unproven = q.pool(), int(q.survey.GetUnproven())
 	for _, k := range slices.Sorted(maps.Keys(q.priority.models)) {
@@ -150,7 +151,7 @@ func (q *Queue) Change(id string) (Change, bool) {
 		Summary: q.summary(c, s, reasons[0].Sentence), Reasons: reasons, Description: a.Description, URI: a.Uri,
 		Benefit: a.Benefit, Labels: a.Labels, Mainline: a.Mainline, Requires: q.requirements(c), Analysis: c.analysis,
 		Ahead: q.ahead(c), Builds: q.buildsShown(c), Landing: q.landing(c), Rejection: q.rejection(c),
-		LastRefusal: c.lastRefusal, Timeline: c.shownTimeline(), OmittedEvent: c.omitted, Entries: []Pinned{},
+		LastRefusal: c.lastRefusal, Timeline: c.shownTimeline(), OmittedEvent: c.omitted, Entries: []Pinned{}, Revisions: q.Revisions(id),
 	}
 	out.Failure, out.Flaky = q.fault(c), q.flakyTargets(c)
 	for _, e := range a.Entries {

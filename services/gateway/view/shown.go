@@ -94,6 +94,8 @@ type Change struct {
 	LastRefusal  *Refusal   `json:"last_refusal,omitempty"`
 	Timeline     []Event    `json:"timeline"`
 	OmittedEvent int        `json:"omitted_events,omitempty"`
+	// Revisions are the newest 16, oldest first; the last one is that of Summary.
+	Revisions []Revision `json:"revisions"`
 }
 
 // Explanation is why a change is where it is.
@@ -381,7 +383,9 @@ type Overview struct {
 	Strategy   string `json:"strategy,omitempty"`
 	Head       string `json:"head"`
 	Sequence   uint64 `json:"sequence"`
-	Paused     *Pause `json:"paused,omitempty"`
+	// Shadow: others land, and the queue decides what it would have done. It pushes nothing.
+	Shadow bool   `json:"shadow,omitempty"`
+	Paused *Pause `json:"paused,omitempty"`
 	// PausedByRemote is given while the remote refuses every push.
 	PausedByRemote *RemotePause `json:"paused_by_remote,omitempty"`
 	Pending        int          `json:"pending"`

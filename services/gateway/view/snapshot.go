@@ -3,6 +3,7 @@ package view
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,7 @@ func (q *Queue) Snapshot() *snapshotv1.GatewayView {
 	for _, l := range q.steps.leases {
 		m.Leases = append(m.Leases, l)
 	}
+	m.Lost = slices.Clone(q.steps.lost)
 	for of, events := range q.early.events {
 		m.Early = append(m.Early, &snapshotv1.GatewayEarly{Revision: w.revision(of), Events: w.events(events)})
 	}
@@ -103,6 +105,7 @@ func Restore(m *snapshotv1.GatewayView, name string, limits Limits) (*Queue, err
 	for _, l := range m.GetLeases() {
 		q.steps.leases[version{l.Target, l.Hash}] = l
 	}
+	q.steps.lost = m.GetLost()
 	for _, e := range m.GetEarly() {
 		q.early.events[r.revision(e.Revision)] = r.events(e.Events)
 	}
@@ -210,7 +213,7 @@ func (r *reader) events(m *snapshotv1.GatewayEvents) []Event {
 
 func (w *writer) change(c *change) *snapshotv1.GatewayChange {
 	m := &snapshotv1.GatewayChange{
-		AdmittedAt: timeMessage(c.admittedAt), Urgent: c.urgent, Timeline: w.events(c.timeline), Omitted: uint32(c.omitted), Modified: c.modified,
+		AdmittedAt: timeMessage(c.admittedAt), Urgent: c.urgent, Timeline: w.events(c.timeline), Omitted: uint32(c.omitted), Modified: c.modified, Earlier: revisionMessages(c.earlier),
 	}
 	if a := c.analysis; a != nil {
 		m.Analysis = &snapshotv1.GatewayAnalysis{
@@ -240,7 +243,7 @@ func (w *writer) change(c *change) *snapshotv1.GatewayChange {
 // change puts a change into the view, whose lineup is there already.
 func (r *reader) change(q *Queue, m *snapshotv1.GatewayChange) {
 	c := &change{
-		admission: m.Admission, admittedAt: timeIn(m.AdmittedAt), urgent: m.Urgent, timeline: r.events(m.Timeline), omitted: int(m.Omitted), modified: m.Modified,
+		admission: m.Admission, admittedAt: timeIn(m.AdmittedAt), urgent: m.Urgent, timeline: r.events(m.Timeline), omitted: int(m.Omitted), modified: m.Modified, earlier: revisionsIn(m.Earlier),
 	}
 	if a := m.Analysis; a != nil {
 		c.analysis = &Analysis{

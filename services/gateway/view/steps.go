@@ -43,6 +43,8 @@ type stepStore struct {
 	limits   Limits
 	attempts map[version][]*attempt
 	leases   map[version]*eventsv1.StepLeased
+	// lost are the newest leases that lapsed before another worker was given the version, oldest first.
+	lost []*eventsv1.StepLeased
 	// order has all attempts, oldest first, and tails those of them whose output is kept, which is bytes long altogether.
 	order []*attempt
 	tails []*attempt
@@ -53,6 +55,9 @@ type stepStore struct {
 	// generation rises with everything that could change what is known of a version; it is never 0.
 	generation uint64 `snapshot:"-"`
 }
+
+// maxLost bounds stepStore.lost.
+const maxLost = 1000
 
 func newStepStore(limits Limits) stepStore {
 	return stepStore{limits: limits, attempts: map[version][]*attempt{}, leases: map[version]*eventsv1.StepLeased{},
@@ -91,7 +96,7 @@ func (s *stepStore) lease(f *eventsv1.StepLeased) {
 	s.leaseOne(f)
 	for _, v := range f.Group {
 		s.leaseOne(&eventsv1.StepLeased{
-			Target: v.Target, Hash: v.Hash, Attempt: v.Attempt, Lease: f.Lease, Worker: f.Worker, StampUs: f.StampUs, UntilUs: f.UntilUs, Build: f.Build})
+			Target: v.Target, Hash: v.Hash, Attempt: v.Attempt, Lease: f.Lease, Worker: f.Worker, StampUs: f.StampUs, UntilUs: f.UntilUs, Build: f.Build, Filling: f.Filling})
 	}
 }
 
@@ -110,12 +115,30 @@ func (s *stepStore) leaseOne(f *eventsv1.StepLeased) {
 		f = proto.CloneOf(f)
 		f.StampUs = before.StampUs
 	}
+	if before != nil && before.Lease != f.Lease && before.UntilUs <= f.StampUs {
+		if s.lost = append(s.lost, before); len(s.lost) > maxLost {
+			s.lost = s.lost[1:]
+		}
+	}
 	// Leases that lapsed unanswered are dropped when the version gets its next one; those of versions
 	// that nobody asked for again are bounded by the number of attempts kept.
 	if len(s.leases) >= s.limits.Attempts {
 		clear(s.leases)
 	}
 	s.leases[v] = f
+}
+
+// fillingText says that a cache is filled before a step's commands run.
+func fillingText(cache string) string { return "cache " + cache + " is filled from the mainline first" }
+
+// fillingFor returns the cache that is filled before some step of a build runs, "" if there is none.
+func (q *Queue) fillingFor(id string) string {
+	for v, l := range q.steps.leases {
+		if l.Filling != "" && slices.ContainsFunc(q.builds.wanting[v], func(b *build) bool { return b.id == id }) {
+			return l.Filling
+		}
+	}
+	return ""
 }
 
 // inForce returns the leases that had not lapsed when the last one was given, or the last step finished. Of a worker that was killed
@@ -144,6 +167,9 @@ func (s *stepStore) finish(f *eventsv1.StepFinished, held func(version) bool) bo
 		return false
 	}
 	s.generation++
+	s.lost = slices.DeleteFunc(s.lost, func(l *eventsv1.StepLeased) bool { // it was cut off, and not lost
+		return l.Target == f.Target && l.Hash == f.Hash && l.Attempt == f.Attempt && l.Worker == f.Worker
+	})
 	leasedUs := int64(0)
 	if l := s.leases[v]; l != nil && l.Attempt <= f.Attempt {
 		if l.Attempt == f.Attempt && l.Worker == f.Worker && l.StampUs <= f.StartedUs {

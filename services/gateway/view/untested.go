@@ -3,6 +3,7 @@ package view
 import (
 	"slices"
 
+	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -11,7 +12,7 @@ import (
 func (q *Queue) untested(c *change, proof []*eventsv1.Proof) (text string) {
 	var none, some []string
 	for _, p := range proof {
-		if target := p.GetVersion().GetTarget(); p.Untested && p.Tests == 0 {
+		if target := p.GetVersion().GetTarget(); p.Untested && p.Tests == 0 && target != targets.Repository { // others of its commands may have tested
 			none = append(none, target)
 		} else if p.Untested {
 			some = append(some, target)

@@ -28,6 +28,7 @@ func TestWhatWasNotTestedIsSaidOfALanding(t *testing.T) {
 			"; nothing was tested in //new [test], //py [test] (before: 7 tests), //x and 1 more."},
 		{"e", []*eventsv1.Proof{ran("//:repository", 3, true)}, "; a run of pytest or unittest in //:repository found no test."},
 		{"f", []*eventsv1.Proof{ran("//py [test]", 1, false), ran("//:repository", 3, true), ran("//z", 0, true)}, "; nothing was tested in //z; a run of pytest or unittest in //:repository found no test."},
+		{"h", []*eventsv1.Proof{ran("//:repository", 0, true)}, "; a run of pytest or unittest in //:repository found no test."}, // others of its commands may have tested
 		{"g", []*eventsv1.Proof{ran("//py [test]", 0, true)}, "; nothing was tested in //py [test] (before: 1 test)."},
 	}
 	expect := func() {

@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -50,6 +51,43 @@ func TestARunningStepHasNothingOfTheAttemptBefore(t *testing.T) {
 	if s := running(); !s.StartedAt.Equal(began.Add(time.Hour)) {
 		t.Errorf("a step that another worker has taken over began at %v", s.StartedAt)
 	}
+}
+
+// TestAStepThatWaitsForACacheIsShownSo, also for a change whose build shares it.
+func TestAStepThatWaitsForACacheIsShownSo(t *testing.T) {
+	q := view.New(main, view.DefaultLimits())
+	for _, change := range []string{"a", "b"} {
+		put(q, events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: admissionOf(change)})
+		put(q, events.TopicDecisions, scheduled("of "+change, change))
+		put(q, events.TopicBuilds, &eventsv1.BuildPrepared{Build: "of " + change, Change: refOf(change), Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED,
+			Versions: []*eventsv1.TargetVersion{{Target: "//s", Hash: "h"}, {Target: "//t", Hash: "h"}, {Target: "//u", Hash: "of " + change}}})
+	}
+	lease := func(id, filling string, at int64, targets ...string) {
+		l := &eventsv1.StepLeased{Target: targets[0], Hash: "h", Attempt: 1, Lease: id, Build: "of a", StampUs: at * 1e6, UntilUs: (at + 30) * 1e6, Filling: filling}
+		for _, more := range targets[1:] {
+			l.Group = append(l.Group, &eventsv1.LeasedVersion{Target: more, Hash: "h", Attempt: 1})
+		}
+		put(q, events.TopicBuilds, l)
+	}
+	expect := func(when, running, step string) {
+		t.Helper()
+		for _, change := range []string{"a", "b"} {
+			e, _ := q.Explain(change)
+			c, _ := q.Change(change)
+			if !slices.ContainsFunc(e.Reasons, func(r view.Reason) bool { return r.Sentence == "A build is running: 0 of 3 steps done"+running+"." }) {
+				t.Errorf("%s, %s: %+v", when, change, e.Reasons)
+			}
+			if got := c.Builds[0].Steps[1]; got.State != view.StepRunning || got.Message != step {
+				t.Errorf("%s, %s: the step is %+v", when, change, got)
+			}
+		}
+	}
+	lease("l", "", 100, "//s", "//t")
+	expect("leased", "", "")
+	lease("l", "go-build", 101, "//s", "//t")
+	expect("filling", "; the cache go-build is filled from the mainline first", "The cache go-build is filled from the mainline first.")
+	lease("l", "", 150, "//s", "//t")
+	expect("filled", "", "")
 }
 
 func TestAGroupOfStepsKeepsOneWorkerBusy(t *testing.T) {

@@ -275,6 +275,9 @@ func (q *Queue) buildReasons(c *change, s standing) []Reason {
 		text := "Its build is being prepared"
 		if b.State == BuildRunning {
 			text = fmt.Sprintf("A build is running: %d of %s done", b.StepsDone, count(b.StepsTotal, "step"))
+			if cache := q.fillingFor(b.Build); cache != "" {
+				text += "; the " + fillingText(cache)
+			}
 		}
 		assumed := q.notLanded(b.Assumed)
 		if len(assumed) > 0 {

@@ -77,7 +77,7 @@ func (b *Backend) SetServices(r health.Report) {
 		var missing []view.ServiceTrouble
 		for _, m := range r.Missing {
 			if slices.Contains(m.Queues, name) {
-				missing = append(missing, view.ServiceTrouble{Service: m.Service, Since: m.Since, Sentence: m.Sentence})
+				missing = append(missing, view.ServiceTrouble{Service: m.Service, Since: m.Since, Sentence: m.For([]string{name}).Sentence})
 			}
 		}
 		q.view.SetServiceTroubles(missing)

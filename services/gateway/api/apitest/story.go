@@ -1,6 +1,8 @@
 package apitest
 
 import (
+	"slices"
+
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 )
@@ -58,12 +60,24 @@ func (b *Backend) Finish(queue, build, target string, attempt uint32, outcome ev
 	b.Fold(queue, events.TopicBuilds, f)
 }
 
+// passed returns the attempt by which a target of a build passed last, 1 if none is folded.
+func (b *Backend) passed(queue, build, target string) uint32 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range slices.Backward(b.queues[queue].folded) {
+		if f, is := e.Message.(*eventsv1.StepFinished); is && f.Build == build && f.Target == target && f.Outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+			return f.Attempt
+		}
+	}
+	return 1
+}
+
 // LandIt folds that the lander lands a change whose targets a build proved.
 func (b *Backend) LandIt(queue, change, build string, bypassed []string, targets ...string) {
 	commit := Commit("landed " + change)
 	var proof []*eventsv1.Proof
 	for _, t := range targets {
-		proof = append(proof, &eventsv1.Proof{Build: build, Attempt: 1, Version: &eventsv1.TargetVersion{Target: t, Hash: VersionOf(build, t), Part: 1}})
+		proof = append(proof, &eventsv1.Proof{Build: build, Attempt: b.passed(queue, build, t), Version: &eventsv1.TargetVersion{Target: t, Hash: VersionOf(build, t), Part: 1}})
 	}
 	var past []*eventsv1.ChangeRef
 	for _, id := range bypassed {

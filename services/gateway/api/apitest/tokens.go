@@ -44,6 +44,13 @@ func (t *Tokens) Tokens() []access.Token {
 	return t.tokens.List()
 }
 
+// Token implements api.TokenStore.
+func (t *Tokens) Token(id string) (access.Token, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.tokens.Get(id)
+}
+
 // Grant implements api.TokenStore.
 func (t *Tokens) Grant(_ context.Context, fact proto.Message) error {
 	t.mu.Lock()

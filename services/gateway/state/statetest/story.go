@@ -275,6 +275,9 @@ func (s *Story) building(d *drawn) (out []journal.Entry) {
 		f := &eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: uint32(b.attempts), Build: b.id, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED, Worker: "worker-1", Log: "logs/" + b.id,
 			OutputBytes: 1000, StartedUs: s.now, FinishedUs: s.now + 1000}
 		if r.IntN(3) == 0 {
+			if r.IntN(4) == 0 { // the worker that had it was lost
+				out = append(out, s.entry(events.TopicBuilds, &eventsv1.StepLeased{Target: v.Target, Hash: v.Hash, Attempt: f.Attempt, Lease: "lapsed", Build: b.id, Worker: "worker-2", StampUs: s.now - 900, UntilUs: s.now - 600}))
+			}
 			out = append(out, s.entry(events.TopicBuilds, &eventsv1.StepLeased{Target: v.Target, Hash: v.Hash, Attempt: f.Attempt, Build: b.id, Worker: "worker-1", StampUs: s.now - 500}))
 		}
 		if r.IntN(8) == 0 {

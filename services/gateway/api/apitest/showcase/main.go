@@ -69,13 +69,17 @@ func start(perSecond int) (*httptest.Server, error) {
 		busy(b, perSecond)
 	}
 	handler, err := api.NewHandler(api.Options{
-		Backend: b, Access: c.Access, Tokens: tokens(), DeadLetters: letters{}, Models: models{}, Analyst: figures{}, Identity: reader{}, Clock: func() time.Time { return now },
+		Lists:   &lists,
+		Backend: b, Access: c.Access, Tokens: tokens(), DeadLetters: letters{}, Models: models{}, Analyst: figures{}, Differ: revisions{}, WhatIf: simulated(), Identity: reader{}, Clock: func() time.Time { return now },
 	})
 	if err != nil {
 		return nil, err
 	}
 	return httptest.NewServer(handler), nil
 }
+
+// lists counts what changes of a simulation.
+var lists api.Lists
 
 // reader is who asks, always.
 type reader struct{}
@@ -113,7 +117,7 @@ func (letters) DeadLetters() (list []deadletters.Letter, older int) {
 				Topic: "landfall.land-requests", Partition: 0, Offset: 4, Service: "gateway", Queue: "tools", Change: "linter", Type: "LandRequest", StampUs: at(12),
 				Reason: "There is no queue \"tool\".", Advice: "Add the queue to the configuration, and send it again.", Value: []byte(`{"queue":"tool","change":"linter"}`),
 			},
-			Sent: &eventsv1.DeadLetterSent{StampUs: at(3), Who: "Grace", Why: "the queue is there now"}, Times: 1,
+			Sent: []*eventsv1.DeadLetterSent{{StampUs: at(3), Who: "Grace", Why: "the queue is there now"}}, Times: 1,
 		},
 	}, 3
 }

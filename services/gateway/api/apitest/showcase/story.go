@@ -40,7 +40,7 @@ func tell(b *apitest.Backend) {
 
 	for _, queue := range []string{"docs", "shop", "tools"} {
 		b.Graph(queue, &eventsv1.GraphDelta{
-			Settings: &eventsv1.QueueSettings{Repository: "shop", Branch: map[string]string{"shop": "main", "docs": "docs", "tools": "tools"}[queue], Strategy: "merge", Pool: map[bool]string{true: "linux", false: "default"}[queue == "tools"], PoolWorkers: 8, Workers: 4},
+			Settings: &eventsv1.QueueSettings{Repository: "shop", Branch: map[string]string{"shop": "main", "docs": "docs", "tools": "tools"}[queue], Strategy: "merge", Pool: map[bool]string{true: "linux", false: "default"}[queue == "tools"], PoolWorkers: 8, Workers: 4, Threshold: 0.05},
 			Mainline: &eventsv1.Mainline{Head: apitest.Commit("main"), Analyzed: true},
 		})
 	}
@@ -68,6 +68,7 @@ func tell(b *apitest.Backend) {
 		}},
 		{Change: apitest.Ref("catalog-more"), Analyzed: true, Classes: classes("catalog-1", 0, "//catalog:catalog"), Ahead: []*eventsv1.Ahead{{Change: apitest.Ref("search-more"), MergeConflict: true}}},
 	}})
+	predict(b)
 	b.Schedule("shop", "cart-1", "cart-more", nil, "//cart:cart", "//checkout:checkout")
 	b.Prepare("shop", "cart-1", "cart-more", "//cart:cart", "//checkout:checkout")
 	b.Finish("shop", "cart-1", "//cart:cart", 1, passed, "ok\n", "")
@@ -90,6 +91,7 @@ func tell(b *apitest.Backend) {
 	b.Fold("shop", events.TopicChanges, &eventsv1.TargetQuarantined{Target: "//search:search", UntilUs: until, Source: eventsv1.QuarantineSource_QUARANTINE_SOURCE_CONFIGURATION, Why: "slow disks", StampUs: at(60 * 30)})
 
 	land("docs", "guide", "A guide for newcomers", ada)
+	_, _ = b.Land(context.Background(), &eventsv1.LandRequest{Queue: "docs", Change: "guide", Title: "A guide for newcomers", Author: ada, Entries: []*eventsv1.Entry{{Ref: "guide-again"}}})
 	red := &eventsv1.TargetVersion{Target: "//docs:links", Hash: apitest.VersionOf("docs-0", "//docs:links")}
 	b.Fold("docs", events.TopicBuilds, &eventsv1.BuildPrepared{
 		Build: "docs-0", Change: &eventsv1.ChangeRef{}, Base: "m", Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED, Versions: []*eventsv1.TargetVersion{red},
@@ -122,6 +124,23 @@ func tell(b *apitest.Backend) {
 		report.Partitions = append(report.Partitions, health.Ownership{Service: events.ServiceLander, Partition: int32(i), Queues: []string{queue}, Instance: "core-1", Term: int64(i), Since: now.Add(-time.Hour), State: health.StateWorking})
 	}
 	b.SetServices(report)
+}
+
+// predict has a model predict whether three changes of the queue shop pass, and ranks the builds of one of them.
+func predict(b *apitest.Backend) {
+	const model = "success 5f1d0c7a9b3e"
+	p := &eventsv1.Profile{}
+	for id, success := range map[string]float64{"cart-more": 0.94, "prices-more": 0.71, "checkout-more": 0.88} {
+		p.Predictions = append(p.Predictions, &eventsv1.Prediction{Change: apitest.Ref(id), Success: success, SuccessSource: model, DurationMeanUs: 312e6, DurationStdUs: 44e6, DurationSource: "targets"})
+	}
+	for id, conflict := range map[string]float64{"cart-more": 0.08, "prices-more": 0.16} {
+		p.Pairs = append(p.Pairs, &eventsv1.PairPrediction{Behind: apitest.Ref("checkout-more"), Ahead: apitest.Ref(id), Conflict: conflict, Source: "prior"})
+	}
+	b.Profile("shop", p)
+	b.Fold("shop", events.TopicPriorities, &eventsv1.Priority{StampUs: at(1), Ranking: &eventsv1.Ranking{Best: []*eventsv1.RankedBuild{
+		{Change: apitest.Ref("cart-more"), Needed: 1, Value: 1},
+		{Change: apitest.Ref("checkout-more"), Assumed: []*eventsv1.ChangeRef{apitest.Ref("cart-more"), apitest.Ref("prices-more")}, Needed: 0.62, Value: 0.36},
+	}}})
 }
 
 // classes are the targets of a change in one class, as they are in a build; of the state that is known on the mainline, 0 if none is.
