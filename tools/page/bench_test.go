@@ -1,8 +1,17 @@
 package page_test
 
 import (
+	"bufio"
+	"context"
 	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,5 +101,105 @@ func BenchmarkAQueueOfAThousand(b *testing.B) {
 		b.ReportMetric(late[len(late)*95/100], "ms-seen-p95")
 		b.ReportMetric(begin, "MB-heap-begin")
 		b.ReportMetric(heap(), "MB-heap-end")
+	}
+}
+
+// processorTime returns how much of a processor a process has used.
+func processorTime(tb testing.TB, id int) time.Duration {
+	tb.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
+	if err != nil {
+		tb.Skip("there is no /proc")
+	}
+	_, rest, _ := strings.Cut(string(text), ") ") // behind the name
+	fields := strings.Fields(rest)
+	var ticks int64
+	for _, field := range fields[11:13] { // user and system
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / 100
+}
+
+var writtenAt = regexp.MustCompile(`written (\d+)`)
+
+// BenchmarkFiveHundredBrowsers is a queue with 1,000 pending changes and 50 facts a second that 500 browsers watch: how much of a processor
+// the gateway takes, how long after it was written a fact has come to one of them, and how much they are sent.
+// Run it by: make page-test ARGS="-run NONE -bench Browsers -benchtime 1x".
+func BenchmarkFiveHundredBrowsers(b *testing.B) {
+	const browsers, lasts = 500, 20 * time.Second
+	url, id := startedProcess(b, showcase, "50")
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: browsers}}
+	for b.Loop() {
+		ctx, stop := context.WithCancel(b.Context())
+		var readers sync.WaitGroup
+		var mu sync.Mutex
+		var late []float64
+		var bytes, has int
+		var measuring bool
+		for range browsers {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/v1/watch?changes=shop", nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			response, err := client.Do(request)
+			if err != nil || response.StatusCode != http.StatusOK {
+				b.Fatal(response, err)
+			}
+			readers.Go(func() {
+				defer response.Body.Close()
+				lines := bufio.NewReaderSize(response.Body, 1<<20)
+				for first := true; ; {
+					line, err := lines.ReadString('\n')
+					if err != nil {
+						return
+					}
+					now := time.Now().UnixMilli()
+					mu.Lock()
+					if first && strings.Contains(line, `"kind":"changes"`) {
+						first = false
+						has++
+					}
+					if bytes += len(line); measuring {
+						for _, written := range writtenAt.FindAllStringSubmatch(line, -1) {
+							if at, err := strconv.ParseInt(written[1], 10, 64); err == nil {
+								late = append(late, float64(now-at))
+							}
+						}
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+			mu.Lock()
+			all := has == browsers
+			if all {
+				bytes, measuring = 0, true
+			}
+			mu.Unlock()
+			if all {
+				break
+			}
+			if time.Now().After(deadline) {
+				b.Fatalf("%d of %d browsers have the queue", has, browsers)
+			}
+		}
+		before, began := processorTime(b, id), time.Now()
+		time.Sleep(lasts)
+		used, took := processorTime(b, id)-before, time.Since(began)
+		stop()
+		readers.Wait()
+		if len(late) == 0 {
+			b.Fatal("no fact was seen")
+		}
+		slices.Sort(late)
+		b.ReportMetric(used.Seconds()/took.Seconds(), "processors")
+		b.ReportMetric(late[len(late)/2], "ms-seen-p50")
+		b.ReportMetric(late[len(late)*95/100], "ms-seen-p95")
+		b.ReportMetric(float64(bytes)/took.Seconds()/1e6, "MB/s")
 	}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // update writes golden pictures anew: make page-test ARGS="-run EveryPageHas -update all".
-var update = flag.String("update", "", "write the golden pictures of the pages with this in their names anew; all: of every page")
+var update = flag.String("update", "", "write the golden pictures of the pages with this in their names anew, or with one of several with commas; all: of every page")
 
 // looks is where they are.
 const looks = "testdata/looks"
@@ -69,7 +69,7 @@ var shown = []struct {
 	{"models", "/queues/shop/models", []string{"0.2913", "Roll back", "priors predict"}, nil},
 	{"services", "/services", []string{"Pool", "lander", "silent"}, nil},
 	{"figures", "/queues/shop/analytics", []string{"Figures of shop", "What changes wait for", "//e2e:checkout", "Ada Byron, admin"}, nil},
-	{"workers", "/pools/linux?from=2026-01-05T10%3A20%3A00Z&to=2026-01-05T10%3A30%3A00Z&step=linux-1%2F3+2026-01-05T10%3A21%3A14Z+%2F%2Fmenu%3Amenu", []string{"Workers of pool linux", "moved to the front", "faster-start"}, nil},
+	{"workers", "/pools/linux?at=2026-01-05T10%3A30%3A00Z&minutes=10&step=linux-1%2F3+2026-01-05T10%3A21%3A14Z+%2F%2Fmenu%3Amenu", []string{"Workers of pool linux", "moved to the front", "faster-start"}, nil},
 	{"dead-letters", "/dead-letters", []string{"2 dead letters", "the queue is there now", "Send again"}, nil},
 	{"access", "/access?queue=shop", []string{"nightly build", "What somebody else may do", "quarantine"}, nil},
 	{"past", "/queues/shop?at=2026-01-05T10%3A00%3A20Z", []string{"This is the past", "Count returns too"}, nil},
@@ -169,7 +169,7 @@ func TestEveryPageHasItsGoldenLook(t *testing.T) {
 				for _, text := range p.texts {
 					r.see(text)
 				}
-				if *update == "all" || *update != "" && strings.Contains(p.name, *update) {
+				if *update == "all" || *update != "" && slices.ContainsFunc(strings.Split(*update, ","), func(of string) bool { return strings.Contains(p.name, of) }) {
 					writePNG(t, filepath.Join(looks, name+".png"), small(r.settled()))
 					continue
 				}
@@ -263,4 +263,23 @@ func TestAChangeOfLayoutOrColourBreaksAGoldenLook(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestAPhoneShowsTheOtherPagesOnDemand(t *testing.T) {
+	r := newShowcase(t)
+	r.window(sizes[0], 1, "light")
+	shown := func() bool { return evaluate[bool](r, `document.querySelector("#more").offsetHeight > 0`) }
+	r.open("/queues/shop")
+	r.see("More")
+	if shown() {
+		t.Error("the other pages fill the phone's header")
+	}
+	r.click("header button", "More")
+	r.until("they are shown", shown)
+	r.check("the header of a phone")
+	r.click("#more a", "Dead letters")
+	r.see("2 dead letters")
+	r.until("they are hidden again", func() bool { return !shown() })
+	r.window(sizes[1], 1, "light")
+	r.until("a wider page shows them", shown)
 }

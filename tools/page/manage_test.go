@@ -144,6 +144,7 @@ func TestAccessIsShownExplainedAndGiven(t *testing.T) {
 	r.open("/access")
 	r.click("a.signin", "partner")
 	r.see("shop: contributor")
+	r.see("✓ your own changes")
 	r.see("needs the role operator; you have contributor")
 	if text := r.text(); strings.Contains(text, "Make a token") || strings.Contains(text, "What somebody else") || strings.Contains(text, "tools") {
 		t.Errorf("a contributor is shown:\n%s", text)

@@ -172,8 +172,12 @@ func TestAReaderFollowsAndSteersChanges(t *testing.T) {
 
 	// Hold, release and cancel, each after it is confirmed, with the reader's name.
 	r.open("/queues/shop")
-	r.do(chromedp.SendKeys(".who input", "Grace\n"))
+	r.do(chromedp.SendKeys(".who input", "Gra"))
+	w.post("/v1/queues/shop/pause", `{"who":"Bo"}`) // it does not land before the reader has held it
 	w.land("cart-more", "", ada, "More of the cart", map[string]string{"cart/c.txt": "fine\n"})
+	r.see("More of the cart")
+	r.do(chromedp.Evaluate[chromedp.Void](`history.pushState(null, "", "?drawn=again"); dispatchEvent(new PopStateEvent("popstate"))`)) // the page is drawn again while the name is typed
+	r.do(chromedp.SendKeys(".who input", "ce\n"))
 	r.click("button.open", "More of the cart")
 	r.click(".actions button", "Hold")
 	r.see("does not land until it is released")
@@ -182,6 +186,7 @@ func TestAReaderFollowsAndSteersChanges(t *testing.T) {
 	r.click("dialog button", "Hold")
 	r.see("‖ held")
 	r.see("not before the sale")
+	w.post("/v1/queues/shop/resume", `{"who":"Bo"}`)
 	r.click(".actions button", "Cancel")
 	r.see("It leaves the queue")
 	r.click("dialog button", "Back")
@@ -339,7 +344,7 @@ func TestNothingOfAChangeRuns(t *testing.T) {
 }
 
 func TestReadersSignInAndDoWhatTheirRolesAllow(t *testing.T) {
-	w := newWorld(t, "30", 2)
+	w := newWorld(t, "600", 2) // nothing lands before the test is over
 	company, partner := w.protect()
 	w.land("cart-more", "", ada, "More of the cart", map[string]string{"cart/c.txt": "fine\n"})
 	w.land("tax-more", "", "Test User2 <test-user2@zitadel.ch>", "More of the tax", map[string]string{"tax/c.txt": "fine\n"})

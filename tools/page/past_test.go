@@ -145,3 +145,33 @@ func TestAMomentThatIsNoneIsSaid(t *testing.T) {
 	r.see("is not a time")
 	r.check("no moment")
 }
+
+func TestListsAreShownAsTheyWere(t *testing.T) {
+	r := newShowcase(t)
+	r.window(sizes[1], 1, "light")
+	shows := func(path, text string, hides ...string) {
+		t.Helper()
+		r.open(path)
+		r.see("This is the past")
+		r.see(text)
+		for _, hidden := range hides {
+			if text := r.text(); strings.Contains(text, hidden) {
+				t.Errorf("%s shows %q:\n%s", path, hidden, text)
+			}
+		}
+	}
+	shows("/dead-letters?at=2026-01-05T10%3A28%3A00Z", "the queue is there now", "Send again")
+	shows("/dead-letters?at=2026-01-05T10%3A20%3A00Z", "2 dead letters", "the queue is there now")
+	shows("/dead-letters?at=2026-01-05T09%3A00%3A00Z", "1 dead letter", "linter")
+	shows("/queues/shop/models?at=2026-01-05T09%3A00%3A00Z", "0a44b1e2c6d8", "Roll back", "Use it")
+	shows("/queues/shop/models?at=2026-01-05T08%3A00%3A00Z", "5f1d0c7a9b3e", "0a44b1e2c6d8")
+	r.click("header a", "Access") // links stay in the past
+	r.see("nightly build")
+	r.see("dashboard")
+	shows("/access?at=2026-01-01T00%3A00%3A00Z", "nightly build", "dashboard", "Make a token", "Revoke")
+	r.check("the past of lists")
+	r.do(chromedp.Focus(".past-bar input[type=range]"))
+	r.do(chromedp.KeyEvent(kb.End))
+	r.see("dashboard")
+	r.see("Make a token")
+}

@@ -133,6 +133,13 @@ func (w *world) provide(user, issuer string) string {
 // started starts a program that prints its URL on standard error and ends with its input. It returns the URL.
 func started(t testing.TB, program string, args ...string) string {
 	t.Helper()
+	url, _ := startedProcess(t, program, args...)
+	return url
+}
+
+// startedProcess is started; it returns the id of the process too.
+func startedProcess(t testing.TB, program string, args ...string) (url string, id int) {
+	t.Helper()
 	p := exec.Command(program, args...)
 	in, err := p.StdinPipe()
 	if err != nil {
@@ -153,7 +160,7 @@ func started(t testing.TB, program string, args ...string) string {
 	if !lines.Scan() {
 		t.Fatalf("%s did not say where it is", program)
 	}
-	return lines.Text()
+	return lines.Text(), p.Process.Pid
 }
 
 // protect has the landfall up show nothing but to whom it knows: the users of two providers, an operator by company and a contributor by

@@ -3,17 +3,17 @@
 import { useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { Ask, send } from "./act"
-import { Dialog, Header, Leaving } from "./frame"
+import { Dialog, Header, Leaving, Wide } from "./frame"
 import { signedIn, useMay, who } from "./me"
 import type { AccessExplanation, Permission, Token, TokenBody, TokenList, TokenReply } from "./openapi"
 import { Connecting } from "./queues"
 import { failureOf, useRead } from "./read"
-import { choose, query } from "./router"
+import { at, choose, query } from "./router"
 import { queues } from "./store"
 import { Ago, exact, plain } from "./words"
 
 const roles: NonNullable<TokenBody["role"]>[] = ["viewer", "contributor", "lander", "operator", "admin"]
-const verbs: Permission["verb"][] = ["read", "logs", "land", "cancel", "retry", "verify", "urgent", "move", "hold", "pause", "quarantine", "models", "deliveries", "tokens"]
+const verbs: Permission["verb"][] = ["read", "logs", "land", "cancel", "retry", "verify", "urgent", "move", "hold", "pause", "quarantine", "simulate", "models", "deliveries", "tokens"]
 
 export function Access() {
   const known = queues.value
@@ -31,11 +31,11 @@ export function Access() {
         ) : (
           <>
             <You />
-            {queue && <May queue={queue} names={names} />}
+            {queue && !at.value && <May queue={queue} names={names} />}
             {manages ? (
               <>
                 <Tokens names={names.filter((name) => who.value?.roles[name] === "admin")} />
-                {queue && <Explain queue={queue} />}
+                {queue && !at.value && <Explain queue={queue} />}
               </>
             ) : (
               <p class="soft">
@@ -115,7 +115,13 @@ function May({ queue, names }: { queue: string; names: string[] }) {
             return (
               <tr key={verb}>
                 <td>{verb}</td>
-                <td>{p.allowed ? <span class="state passed">✓ yes</span> : <span class="state failed">✗ no</span>}</td>
+                <td>
+                  {p.allowed || p.allowed_for_own_changes ? (
+                    <span class="state passed">{p.allowed ? "✓ yes" : "✓ your own changes"}</span>
+                  ) : (
+                    <span class="state failed">✗ no</span>
+                  )}
+                </td>
                 <td>{plain(`${p.message ?? ""} ${p.advice ?? ""}`)}</td>
               </tr>
             )
@@ -142,25 +148,6 @@ function Choice({ name, value, of, choose }: { name: string; value: string; of: 
   )
 }
 
-function Wide({ name, heads, children }: { name: string; heads: string[]; children: ComponentChildren }) {
-  return (
-    <div class="wide" tabIndex={0} role="group" aria-label={name}>
-      <table class="facts">
-        <thead>
-          <tr>
-            {heads.map((h) => (
-              <th key={h} scope="col">
-                {h}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>{children}</tbody>
-      </table>
-    </div>
-  )
-}
-
 function Tokens({ names }: { names: string[] }) {
   const { value, wrong } = useRead<TokenList>("/v1/tokens", "list tokens")
   const making = useSignal(false)
@@ -179,9 +166,11 @@ function Tokens({ names }: { names: string[] }) {
       {value && (
         <>
           <div class="line">
-            <button type="button" class="main" aria-haspopup="dialog" onClick={() => (making.value = true)}>
-              Make a token
-            </button>
+            {!at.value && (
+              <button type="button" class="main" aria-haspopup="dialog" onClick={() => (making.value = true)}>
+                Make a token
+              </button>
+            )}
             <label>
               <input type="checkbox" checked={all} onChange={(e) => choose({ tokens: e.currentTarget.checked ? "all" : "" })} /> also those that are over
             </label>
@@ -206,10 +195,10 @@ function Tokens({ names }: { names: string[] }) {
                       </>
                     )}
                   </td>
-                  <td>{t.last_use ? new Date(t.last_use).toLocaleDateString() : "never"}</td>
+                  <td>{t.last_use ? new Date(t.last_use).toLocaleDateString() : at.value ? "not known" : "never"}</td>
                   <td>{t.revoked ? <span title={exact(t.revoked)}>revoked</span> : t.expires ? <span title={exact(t.expires)}>{new Date(t.expires).toLocaleDateString()}</span> : "never"}</td>
                   <td>
-                    {!over(t) && (
+                    {!over(t) && !at.value && (
                       <button type="button" class="danger" aria-label={`Revoke ${plain(t.name)}`} onClick={() => (revoked.value = t)}>
                         Revoke
                       </button>
@@ -238,7 +227,7 @@ function Tokens({ names }: { names: string[] }) {
   )
 }
 
-const over = (t: Token) => !!t.revoked || (!!t.expires && Date.parse(t.expires) < Date.now())
+const over = (t: Token) => !!t.revoked || (!!t.expires && Date.parse(t.expires) < (at.value ? Date.parse(at.value) : Date.now()))
 
 // lives are how long a token lasts.
 const lives: Record<string, string> = { "a day": "24h", "30 days": "720h", "90 days": "2160h", "a year": "8760h", "for ever": "" }

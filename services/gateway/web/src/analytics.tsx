@@ -1,13 +1,13 @@
 // The page of a queue's figures by week, from the history.
 
 import { useMemo } from "preact/hooks"
-import { Header, Notice } from "./frame"
+import { Notice } from "./frame"
 import type { Analytics as Figures, WeekOfWaits } from "./openapi"
 import { Plot, type Line } from "./plot"
-import { Connecting } from "./queues"
+import { QueuePage } from "./queuepage"
 import { useRead } from "./read"
 import { choose, query } from "./router"
-import { queues } from "./store"
+import { Bar, seconds, WhatIf } from "./whatif"
 import { Ago, exact, plain } from "./words"
 
 const spans: [string, number][] = [
@@ -19,27 +19,11 @@ const spans: [string, number][] = [
 ]
 
 export function Analytics({ queue }: { queue: string }) {
-  const known = queues.value
   return (
-    <>
-      <Header queue={queue} />
-      <main>
-        <h1 tabIndex={-1}>
-          Figures of <bdi>{plain(queue)}</bdi>
-        </h1>
-        {!known ? (
-          <Connecting />
-        ) : !(queue in known) ? (
-          <Notice title="There is no such queue">
-            <p>
-              <a href="/">All queues</a>
-            </p>
-          </Notice>
-        ) : (
-          <Known queue={queue} />
-        )}
-      </main>
-    </>
+    <QueuePage title="Figures" queue={queue}>
+      <Known queue={queue} />
+      <WhatIf key={queue} queue={queue} />
+    </QueuePage>
   )
 }
 
@@ -91,12 +75,6 @@ function Known({ queue }: { queue: string }) {
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" })
 const x = (time: number) => day.format(time)
 
-// seconds is a time in the unit that suits it.
-function seconds(s: number): string {
-  if (s < 100) return `${+s.toPrecision(2)} s`
-  if (s < 6000) return `${+(s / 60).toPrecision(2)} min`
-  return `${+(s / 3600).toPrecision(2)} h`
-}
 const incrs = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 18_000, 36_000, 86_400, 172_800, 432_000, 864_000]
 const percent = (rate: number) => `${+(100 * rate).toFixed(1)} %`
 const number = (n: number) => (+n.toPrecision(3)).toLocaleString()
@@ -199,7 +177,7 @@ function Shown({ of }: { of: Figures }) {
                       </code>
                     </th>
                     <td>
-                      <Share of={r.rejections} most={of.rejections[0]!.rejections} says={r.rejections.toLocaleString()} />
+                      <Bar of={r.rejections} most={of.rejections[0]!.rejections} says={r.rejections.toLocaleString()} />
                     </td>
                     <td>{r.changes.toLocaleString()}</td>
                     <td>
@@ -231,7 +209,7 @@ function Shown({ of }: { of: Figures }) {
                       </code>
                     </th>
                     <td>
-                      <Share of={f.flake_rate} most={of.flaky[0]!.flake_rate} says={`${percent(f.flake_rate)} of ${f.versions.toLocaleString()}`} />
+                      <Bar of={f.flake_rate} most={of.flaky[0]!.flake_rate} says={`${percent(f.flake_rate)} of ${f.versions.toLocaleString()}`} />
                     </td>
                     <td>{percent(f.failure_rate)}</td>
                     <td>{seconds(f.p50_s)}</td>
@@ -257,17 +235,5 @@ function Head({ of }: { of: string[] }) {
         ))}
       </tr>
     </thead>
-  )
-}
-
-// Share is a bar beside a figure.
-function Share({ of, most, says }: { of: number; most: number; says: string }) {
-  return (
-    <span class="share">
-      <svg width={80} height={10} aria-hidden="true">
-        <rect x={0} y={0} width={Math.max(1, (80 * of) / most)} height={10} />
-      </svg>
-      {says}
-    </span>
   )
 }

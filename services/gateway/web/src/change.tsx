@@ -5,9 +5,11 @@ import { useEffect } from "preact/hooks"
 import { Actions } from "./act"
 import { Failed, Futures, Landed, Timeline, Waits } from "./facts"
 import { Header, Notice } from "./frame"
+import { Numbers } from "./numbers"
 import type { Change as Detail } from "./openapi"
 import { Progress } from "./progress"
 import { Connecting } from "./queues"
+import { Revisions } from "./revisions"
 import { queuePath } from "./router"
 import { detailOf, queues, watch } from "./store"
 import { Times } from "./times"
@@ -103,10 +105,12 @@ function Known({ of }: { of: Detail }) {
           <Landed of={of} />
           <Times of={of} />
           <Futures of={of} />
+          <Numbers key={of.change} of={of} />
         </div>
         <div>
           <Timeline of={of} />
           <About of={of} />
+          <Revisions key={of.change} of={of} />
         </div>
       </div>
     </>

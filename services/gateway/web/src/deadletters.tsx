@@ -5,7 +5,7 @@ import { Ask, send } from "./act"
 import { Header, Notice } from "./frame"
 import type { DeadLetter, DeadLetterList } from "./openapi"
 import { Connecting } from "./queues"
-import { choose, query, queuePath } from "./router"
+import { at, choose, query, queuePath } from "./router"
 import { useRead } from "./read"
 import { queues } from "./store"
 import { Ago, exact, plain, plural } from "./words"
@@ -115,7 +115,7 @@ function Letter({ of }: { of: DeadLetter }) {
         </p>
       )}
       <div class="line">
-        {of.may_send && (
+        {of.may_send && !at.value && (
           <button type="button" onClick={() => (asked.value = true)}>
             Send again
           </button>

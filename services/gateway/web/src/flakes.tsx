@@ -3,37 +3,19 @@
 import { useSignal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import { Ask, send } from "./act"
-import { Header, Notice } from "./frame"
+import { Notice } from "./frame"
 import { useMay } from "./me"
 import type { Flake, FlakeList, Quarantine, QuarantineList } from "./openapi"
-import { Connecting } from "./queues"
+import { QueuePage } from "./queuepage"
 import { changePath, choose, query } from "./router"
-import { partOf, queues, watch } from "./store"
+import { partOf, watch } from "./store"
 import { Ago, duration, exact, plain, plural } from "./words"
 
 export function Flakes({ queue }: { queue: string }) {
-  const known = queues.value
   return (
-    <>
-      <Header queue={queue} />
-      <main>
-        <h1 tabIndex={-1}>
-          Flaky targets of <bdi>{plain(queue)}</bdi>
-        </h1>
-        <p class="soft">Targets of which a version failed and then passed with nothing changed, those that cost most first.</p>
-        {!known ? (
-          <Connecting />
-        ) : !(queue in known) ? (
-          <Notice title="There is no such queue">
-            <p>
-              <a href="/">All queues</a>
-            </p>
-          </Notice>
-        ) : (
-          <Known queue={queue} />
-        )}
-      </main>
-    </>
+    <QueuePage title="Flaky targets" queue={queue} lead="Targets of which a version failed and then passed with nothing changed, those that cost most first.">
+      <Known queue={queue} />
+    </QueuePage>
   )
 }
 

@@ -1,16 +1,22 @@
 // What is around every page: where one is, whether the page is live, and what the keys do.
 
 import { signal, useComputed, useSignal } from "@preact/signals"
-import type { ComponentChildren } from "preact"
+import type { ComponentChildren, JSX } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import { me, setMe, signedIn, signInAddress, signOut, ways, who } from "./me"
-import { analyticsPath, at, flakesPath, modelsPath, poolPath, queuePath, queuesPath, query } from "./router"
+import { accessPath, analyticsPath, at, deadLettersPath, flakesPath, modelsPath, poolPath, queuePath, queuesPath, query, route } from "./router"
 import { queues, readAgain, status } from "./store"
 import { ago, exact, now, plain, webLink } from "./words"
 
 export function Header({ queue, children }: { queue?: string; children?: ComponentChildren }) {
   const names = Object.keys(queues.value ?? {}).sort()
   const pool = queue === undefined ? undefined : queues.value?.[queue]?.pool?.name
+  // On a phone the other pages are shown on demand, and until one is gone to.
+  const more = useSignal(false)
+  const address = route.value
+  useEffect(() => {
+    more.value = false
+  }, [address])
   return (
     <header class="top">
       <a class="brand" href={queuesPath()}>
@@ -33,33 +39,38 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
       )}
       {children}
       <span class="space" />
-      {queue !== undefined && (
-        <>
-          <a class="soft" href={flakesPath(queue)}>
-            Flaky targets
-          </a>
-          <a class="soft" href={modelsPath(queue)}>
-            Models
-          </a>
-          <a class="soft" href={analyticsPath(queue)}>
-            Figures
-          </a>
-          {pool !== undefined && (
-            <a class="soft" href={poolPath(pool)}>
-              Workers
+      <button type="button" class="quiet more" aria-expanded={more.value} aria-controls="more" onClick={() => (more.value = !more.value)}>
+        ☰ More
+      </button>
+      <nav id="more" class={more.value ? "more shown" : "more"} aria-label="Pages">
+        {queue !== undefined && (
+          <>
+            <a class="soft" href={flakesPath(queue)}>
+              Flaky targets
             </a>
-          )}
-        </>
-      )}
-      <a class="soft" href="/services">
-        Services
-      </a>
-      <a class="soft" href="/dead-letters">
-        Dead letters
-      </a>
-      <a class="soft" href="/access">
-        Access
-      </a>
+            <a class="soft" href={modelsPath(queue)}>
+              Models
+            </a>
+            <a class="soft" href={analyticsPath(queue)}>
+              Figures
+            </a>
+            {pool !== undefined && (
+              <a class="soft" href={poolPath(pool)}>
+                Workers
+              </a>
+            )}
+          </>
+        )}
+        <a class="soft" href="/services">
+          Services
+        </a>
+        <a class="soft" href={deadLettersPath()}>
+          Dead letters
+        </a>
+        <a class="soft" href={accessPath()}>
+          Access
+        </a>
+      </nav>
       <Live />
       <Who queue={queue} />
       <button type="button" class="quiet" aria-label="Keys" aria-haspopup="dialog" onClick={() => (keysShown.value = true)}>
@@ -106,7 +117,7 @@ function Who({ queue }: { queue?: string }) {
       {reader && (
         <label class="who">
           <span>You</span>
-          <input value={me.value} placeholder="your name" autocomplete="name" maxLength={200} onChange={(e) => setMe(e.currentTarget.value)} />
+          <Typed value={me.value} use={setMe} placeholder="your name" autocomplete="name" maxLength={200} />
         </label>
       )}
       {ways.value.length > 0 && reader && (
@@ -115,6 +126,23 @@ function Who({ queue }: { queue?: string }) {
         </span>
       )}
     </>
+  )
+}
+
+// Typed is a field of text that is used once it is left or entered. What is typed stays while the page is drawn again.
+export function Typed({ value, use, ...rest }: { value: string; use: (text: string) => void } & Partial<Pick<JSX.IntrinsicElements["input"], "class" | "size" | "maxLength" | "placeholder" | "autocomplete" | "aria-label">>) {
+  const draft = useSignal<string | undefined>(undefined)
+  return (
+    <input
+      {...rest}
+      value={draft.value ?? value}
+      onInput={(e) => (draft.value = e.currentTarget.value)}
+      onChange={(e) => {
+        use(e.currentTarget.value)
+        draft.value = undefined
+      }}
+      onBlur={() => (draft.value = undefined)}
+    />
   )
 }
 
@@ -247,6 +275,26 @@ export function Dialog({ title, shown, close, children }: { title: string; shown
         </button>
       </form>
     </dialog>
+  )
+}
+
+// Wide is a table that scrolls by itself where it is wider than the page.
+export function Wide({ name, heads, children }: { name: string; heads: string[]; children: ComponentChildren }) {
+  return (
+    <div class="wide" tabIndex={0} role="group" aria-label={name}>
+      <table class="facts">
+        <thead>
+          <tr>
+            {heads.map((h) => (
+              <th key={h} scope="col">
+                {h}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
   )
 }
 

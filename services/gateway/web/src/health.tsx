@@ -33,6 +33,12 @@ export function Moving({ of }: { of: Overview }) {
   const stopped = of.paused || of.paused_by_remote || of.mainline_unreachable || of.service_troubles?.length
   if (of.paused) return <span class="state held">‖ paused</span>
   if (stopped) return <span class="state rejected">▲ stopped</span>
+  if (of.shadow)
+    return (
+      <span class="state waiting" title="It decides what others land on the mainline, and pushes nothing.">
+        ◌ shadow
+      </span>
+    )
   if (of.pending === 0) return <span class="state waiting">○ idle</span>
   return <span class="state passed">● moving</span>
 }

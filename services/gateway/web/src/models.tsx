@@ -2,37 +2,17 @@
 
 import { useSignal } from "@preact/signals"
 import { Ask, send } from "./act"
-import { Header, Notice } from "./frame"
 import { useMay } from "./me"
 import type { ModelCard, ModelEntry, ModelList } from "./openapi"
-import { Connecting } from "./queues"
+import { QueuePage } from "./queuepage"
 import { useRead } from "./read"
-import { queues } from "./store"
 import { Ago, exact, plain, plural } from "./words"
 
 export function Models({ queue }: { queue: string }) {
-  const known = queues.value
   return (
-    <>
-      <Header queue={queue} />
-      <main>
-        <h1 tabIndex={-1}>
-          Models of <bdi>{plain(queue)}</bdi>
-        </h1>
-        <p class="soft">Predictions only choose what is built first. No landing or rejection rests on one.</p>
-        {!known ? (
-          <Connecting />
-        ) : !(queue in known) ? (
-          <Notice title="There is no such queue">
-            <p>
-              <a href="/">All queues</a>
-            </p>
-          </Notice>
-        ) : (
-          <Known queue={queue} />
-        )}
-      </main>
-    </>
+    <QueuePage title="Models" queue={queue} lead="Predictions only choose what is built first. No landing or rejection rests on one.">
+      <Known queue={queue} />
+    </QueuePage>
   )
 }
 

@@ -18,8 +18,9 @@ export interface WhoAmI {
 }
 
 export interface Permission {
-  verb: "read" | "logs" | "land" | "cancel" | "retry" | "verify" | "urgent" | "move" | "hold" | "pause" | "quarantine" | "models" | "deliveries" | "tokens"
+  verb: "read" | "logs" | "land" | "cancel" | "retry" | "verify" | "urgent" | "move" | "hold" | "pause" | "quarantine" | "simulate" | "models" | "deliveries" | "tokens"
   allowed: boolean
+  allowed_for_own_changes?: boolean
   message?: string
   advice?: string
 }
@@ -44,7 +45,7 @@ export interface TokenList {
 export interface TokenBody {
   name: string
   role?: "viewer" | "contributor" | "lander" | "operator" | "admin"
-  verbs?: ("read" | "logs" | "land" | "cancel" | "retry" | "verify" | "urgent" | "move" | "hold" | "pause" | "quarantine" | "models" | "deliveries" | "tokens")[]
+  verbs?: ("read" | "logs" | "land" | "cancel" | "retry" | "verify" | "urgent" | "move" | "hold" | "pause" | "quarantine" | "simulate" | "models" | "deliveries" | "tokens")[]
   queues: string[]
   ttl?: string
 }
@@ -167,7 +168,7 @@ export interface Failure {
 }
 
 export interface FailureDetail {
-  code: "unknown_queue" | "bad_request" | "no_such_ref" | "no_such_commit" | "ref_moved" | "already_in" | "empty" | "not_a_stack" | "unknown_requirement" | "cyclic_requirement" | "revision_taken" | "too_late" | "queue_full" | "repository_unreachable" | "request_id_taken" | "unauthenticated" | "forbidden" | "unknown_change" | "unknown_target" | "not_applied" | "forbidden_origin" | "unsupported_media_type" | "too_large" | "not_ready" | "not_healthy" | "unanswered" | "not_found" | "method_not_allowed" | "no_log" | "internal" | "too_many_streams" | "too_many_requests" | "provider_unreachable" | "history_unreachable" | "past_being_read"
+  code: "unknown_queue" | "bad_request" | "no_such_ref" | "no_such_commit" | "ref_moved" | "already_in" | "empty" | "not_a_stack" | "unknown_requirement" | "cyclic_requirement" | "revision_taken" | "too_late" | "queue_full" | "repository_unreachable" | "request_id_taken" | "unauthenticated" | "forbidden" | "unknown_change" | "unknown_target" | "not_applied" | "forbidden_origin" | "unsupported_media_type" | "too_large" | "not_ready" | "not_healthy" | "unanswered" | "not_found" | "method_not_allowed" | "no_log" | "internal" | "too_many_streams" | "too_many_requests" | "provider_unreachable" | "history_unreachable" | "past_being_read" | "what_if_runs"
   message: string
   advice: string
 }
@@ -291,6 +292,8 @@ export interface Analytics {
   weeks: number
   missing?: NoHistory
   written?: string
+  verdicts: WeekOfVerdicts[]
+  rejected: RejectedChange[]
   waits: WeekOfWaits[]
   builds: WeekOfBuilds[]
   work: WeekOfWork[]
@@ -304,6 +307,27 @@ export interface Analytics {
 export interface NoHistory {
   message: string
   advice: string
+}
+
+export interface WeekOfVerdicts {
+  week: string
+  landed: number
+  rejected: number
+  conflicting: number
+  confirmed: number
+  contradicted: number
+  ejected: number
+}
+
+export interface RejectedChange {
+  change: string
+  revision: number
+  title: string
+  author: string
+  at: string
+  class: string
+  targets: string[]
+  since?: "failed" | "passed"
 }
 
 export interface WeekOfWaits {
@@ -450,6 +474,7 @@ export interface Overview {
   strategy?: string
   head: string
   sequence: number
+  shadow?: boolean
   paused?: Pause
   paused_by_remote?: RemotePause
   pending: number
@@ -484,7 +509,7 @@ export interface Pace {
 }
 
 export interface Part {
-  kind: "queue" | "changes" | "change" | "graph" | "flakes" | "quarantines" | "models" | "dead-letters" | "tokens"
+  kind: "queue" | "changes" | "change" | "graph" | "flakes" | "quarantines" | "models" | "what-if" | "dead-letters" | "services" | "tokens"
   queue: string
   change?: string
   value: unknown
@@ -686,6 +711,75 @@ export interface Change extends Summary {
   last_refusal?: Refusal
   timeline: Event[]
   omitted_events?: number
+  revisions: Revision[]
+}
+
+export interface WhatIf {
+  queue: string
+  present: Setting
+  run?: Simulation
+  busy?: boolean
+  missing?: string
+}
+
+export interface WhatIfBody {
+  workers?: number
+  threshold?: number
+  bypass_threshold?: number
+  changes?: number
+  who?: string
+}
+
+export interface Setting {
+  workers: number
+  threshold: number
+  bypass_threshold: number
+}
+
+export interface Simulation {
+  state: "running" | "done" | "failed" | "cancelled"
+  present: Setting
+  chosen: Setting
+  changes: number
+  who?: string
+  started_at: string
+  ended_at?: string
+  done: number
+  message?: string
+  result?: Comparison
+}
+
+export interface Comparison {
+  present: SettingFigures
+  chosen: SettingFigures
+  changes: number
+  from: string
+  to: string
+  sentence: string
+}
+
+export interface SettingFigures {
+  wait_p50_s: number
+  wait_p95_s: number
+  slowdown: number
+  worker_hours: number
+}
+
+export interface Revision {
+  revision: number
+  at: string
+  base: string
+  head: string
+}
+
+export interface Difference {
+  queue: string
+  change: string
+  from: Revision
+  to: Revision
+  text: string
+  cut?: boolean
+  with_mainline?: boolean
 }
 
 export interface Explanation extends Summary {

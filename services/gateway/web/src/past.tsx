@@ -2,6 +2,7 @@
 
 import { effect, signal, useComputed } from "@preact/signals"
 import { useEffect } from "preact/hooks"
+import { Typed } from "./frame"
 import { at, choose, query, route } from "./router"
 import { reading } from "./store"
 import { exact, plain } from "./words"
@@ -27,7 +28,7 @@ effect(() => {
 })
 
 // there reports whether the page has a past.
-const there = () => ["queue", "change", "queues", "flakes"].includes(route.value.page)
+const there = () => !["services", "analytics", "nothing"].includes(route.value.page)
 
 // show goes to a moment; one that is not before the end is the present.
 function show(moment: number) {
@@ -97,16 +98,15 @@ export function PastBar() {
           show(end.value - span * (1 - Number(e.currentTarget.value) / steps))
         }}
       />
-      <input
+      <Typed
         class="moment"
         size={19}
         maxLength={40}
         aria-label="Date and time that is shown"
         value={local(moment)}
-        onChange={(e) => {
-          const chosen = Date.parse(e.currentTarget.value.trim().replace(" ", "T"))
-          if (Number.isNaN(chosen)) e.currentTarget.value = local(moment)
-          else show(chosen)
+        use={(text) => {
+          const chosen = Date.parse(text.trim().replace(" ", "T"))
+          if (!Number.isNaN(chosen)) show(chosen)
         }}
       />
       <label>

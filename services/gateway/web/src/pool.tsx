@@ -6,7 +6,7 @@ import { Header, Notice } from "./frame"
 import type { IdleSum, StepRun, Timeline } from "./openapi"
 import { Connecting } from "./queues"
 import { useRead } from "./read"
-import { changeAt, choose, poolPath, query } from "./router"
+import { at, changeAt, choose, poolPath, query } from "./router"
 import { queues } from "./store"
 import { exact, plain, plural } from "./words"
 import { Chart } from "./workers"
@@ -65,23 +65,18 @@ export function Pool({ pool }: { pool: string }) {
   )
 }
 
-// chosen is the time that the address names: up to an end, or up to now.
+// chosen is the time that the address names: up to a moment of the past, or up to now.
 function chosen() {
-  const time = (name: string) => Date.parse(query.value.get(name) ?? "")
-  const span = Math.min(longest, Math.max(shortest, Number(query.value.get("span")) * minute || 60 * minute))
-  const to = time("to")
-  const from = time("from")
-  if (Number.isNaN(to)) return { live: true, from: NaN, to: NaN, span }
-  return { live: false, from: Number.isNaN(from) ? to - span : from, to, span: Number.isNaN(from) ? span : to - from }
+  const span = Math.min(longest, Math.max(shortest, Number(query.value.get("minutes")) * minute || 60 * minute))
+  const to = Date.parse(at.value)
+  return { live: Number.isNaN(to), from: to - span, to, span }
 }
 
 // show goes to a time. One that ends in the future, or now, goes on.
 export function show(from: number, to: number) {
   const span = Math.min(longest, Math.max(shortest, Math.round((to - from) / second) * second))
-  const middle = (from + to) / 2
-  const end = Math.round((middle + span / 2) / second) * second
-  if (end >= Date.now()) choose({ from: "", to: "", span: String(+(span / minute).toFixed(3)) }, false)
-  else choose({ from: new Date(end - span).toISOString(), to: new Date(end).toISOString(), span: "" }, false)
+  const end = Math.round(((from + to) / 2 + span / 2) / second) * second
+  choose({ at: end >= Date.now() ? "" : new Date(end).toISOString(), minutes: String(+(span / minute).toFixed(3)) }, false)
 }
 
 function Known({ pool }: { pool: string }) {

@@ -44,10 +44,12 @@ function decode(text: string): string {
 
 export const queuesPath = () => "/" + then()
 export const queuePath = (queue: string) => `/queues/${encodeURIComponent(queue)}${then()}`
-export const modelsPath = (queue: string) => `/queues/${encodeURIComponent(queue)}/models`
+export const modelsPath = (queue: string) => `/queues/${encodeURIComponent(queue)}/models${then()}`
 export const analyticsPath = (queue: string) => `/queues/${encodeURIComponent(queue)}/analytics`
 export const flakesPath = (queue: string) => `/queues/${encodeURIComponent(queue)}/flakes${then()}`
-export const poolPath = (pool: string) => `/pools/${encodeURIComponent(pool)}`
+export const poolPath = (pool: string) => `/pools/${encodeURIComponent(pool)}${then()}`
+export const deadLettersPath = () => `/dead-letters${then()}`
+export const accessPath = () => `/access${then()}`
 // changeAt is a change as it was at a moment, "" for now.
 export const changeAt = (queue: string, change: string, moment: string) => `/queues/${encodeURIComponent(queue)}/changes/${encodeURIComponent(change)}${moment && `?at=${encodeURIComponent(moment)}`}`
 export const changePath = (queue: string, change: string) => `/queues/${encodeURIComponent(queue)}/changes/${encodeURIComponent(change)}${then()}`

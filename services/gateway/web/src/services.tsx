@@ -1,69 +1,26 @@
 // The page of services: what is missing, the builders of each pool, and who works on what.
 
-import { useComputed, useSignal } from "@preact/signals"
-import { useEffect, useRef } from "preact/hooks"
 import { Header, Notice } from "./frame"
 import type { Instance, Report } from "./openapi"
 import { Connecting } from "./queues"
-import { failureOf } from "./read"
+import { useRead } from "./read"
 import { poolPath } from "./router"
 import { queues } from "./store"
 import { Ago, plain, plural } from "./words"
 
-// pause is how long after it was read the report is read again at the earliest. settled is how long after a change it has that:
-// services post themselves every two seconds.
-const pause = 1000
-const settled = 6000
-
 export function Services() {
-  const report = useSignal<Report | undefined>(undefined)
-  const wrong = useSignal("")
-  // The stream tells when workers and services come, go or change what they do.
-  const changes = useComputed(() => queues.value && JSON.stringify(Object.values(queues.value).map((q) => [q.pool, q.service_troubles, q.running_builds]))).value
-  const until = useRef(0)
-  const reads = useRef(false)
-  const given = useRef<AbortController | undefined>(undefined)
-  useEffect(() => {
-    const open = (given.current = new AbortController())
-    return () => open.abort()
-  }, [])
-  useEffect(() => {
-    if (changes === undefined) {
-      report.value = undefined
-      return
-    }
-    until.current = Date.now() + settled
-    if (reads.current) return
-    reads.current = true
-    const signal = given.current!.signal
-    const read = async () => {
-      const answer = await fetch("/v1/services", { signal })
-      if (answer.ok) {
-        report.value = (await answer.json()) as Report
-        wrong.value = ""
-        return
-      }
-      wrong.value = await failureOf(answer)
-    }
-    void (async () => {
-      while (!signal.aborted && Date.now() < until.current) {
-        await read().catch((e: Error) => signal.aborted || (wrong.value = `The services cannot be read: ${e.message}.`))
-        await new Promise((done) => setTimeout(done, pause))
-      }
-      reads.current = false
-    })()
-  }, [changes])
+  const { value, wrong } = useRead<Report>("/v1/services", "list services")
   return (
     <>
       <Header />
       <main>
         <h1 tabIndex={-1}>Services</h1>
-        {wrong.value && (
+        {wrong && (
           <p role="alert" class="wrong">
-            {plain(wrong.value)}
+            {plain(wrong)}
           </p>
         )}
-        {!queues.value ? <Connecting /> : !report.value ? <p class="soft">Reading the services…</p> : <Known of={report.value} />}
+        {!queues.value ? <Connecting /> : !value ? !wrong && <p class="soft">Reading the services…</p> : <Known of={value} />}
       </main>
     </>
   )
