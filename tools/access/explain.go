@@ -23,7 +23,7 @@ issuer (the claim sub). What the issuer says besides is given as claims: landfal
   landfall access explain ada pause shop-main --claim groups=shop-operators
   landfall access explain repo:org/shop:ref:refs/heads/main land shop-main --issuer github --claim repository=org/shop
 
-Verbs: ` + access.VerbNames() + `. Exit code 1: not allowed.`,
+Verbs: ` + access.VerbNames() + `. Exit code 1: not allowed, or to own changes alone.`,
 		Args: cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			config, err := load(file)

@@ -63,6 +63,9 @@ func lastLine(err error) string {
 func lacksOf(ctx context.Context, config *configuration.Configuration, name string, s *source, contents map[string]string, loader *buildgraph.Loader) (treeView, []lack, error) {
 	queue := config.Queues[name]
 	lacks := slices.Clone(s.lacks)
+	if queue.Shadow == configuration.On { // which only reads
+		lacks = slices.DeleteFunc(lacks, func(l lack) bool { return l.Code == "push_refused" })
+	}
 	add := func(code, advice, format string, args ...any) {
 		lacks = append(lacks, lack{code, fmt.Sprintf(format, args...), advice})
 	}
@@ -109,8 +112,10 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 			if lookFor(filepath.Base(program), []string{filepath.Dir(program)}) == "" {
 				add("tool_missing", "Install it on every machine that runs steps.", "Steps start %s, which is not there.", program)
 			}
-		} else if lookFor(program, folders) == "" {
+		} else if file := lookFor(program, folders); file == "" {
 			add("tool_missing", "Install it, or name its folder in steps.environment.path.", "Steps need %s, which is in no folder of their PATH.", program)
+		} else if why := brokenTool(ctx, program, file, queue); why != "" {
+			add("tool_broken", "Mend it, or name the folder of another one in steps.environment.path.", "Steps need %s, and %s does not run: %s.", program, file, why)
 		}
 	}
 	files := setOf(paths)

@@ -21,6 +21,7 @@ import (
 
 	"landfall.build/platform/buildgraph"
 	"landfall.build/tools/client"
+	"landfall.build/tools/progress"
 )
 
 // options are the flags.
@@ -60,7 +61,7 @@ Exit codes: 0, 1 something lacks (--check), or an error.`,
 			if len(args) > 0 {
 				repo = args[0]
 			}
-			r := run{options: o, out: cmd.OutOrStdout(), logger: logger}
+			r := run{options: o, out: cmd.OutOrStdout(), logger: logger, during: tell(cmd.ErrOrStderr())}
 			if !o.yes && !o.asJSON && canAnswer(cmd.InOrStdin()) {
 				r.ask = &asker{bufio.NewReader(cmd.InOrStdin()), r.out}
 			}
@@ -100,6 +101,17 @@ type run struct {
 	out    io.Writer
 	ask    *asker
 	logger *slog.Logger
+	// during says what is being done until done is called.
+	during func(what string) (done func())
+}
+
+// tell has a command say on standard error what it is doing, where that takes more than a second.
+func tell(out io.Writer) func(what string) (done func()) {
+	return func(what string) func() {
+		p := progress.New(out)
+		p.Begin(what, 0)
+		return p.End
+	}
 }
 
 // say prints a line for people.
@@ -128,12 +140,17 @@ func (r *run) run(ctx context.Context, repo string) error {
 	if r.dryRun {
 		mirror = ""
 	}
+	done := r.during("fetching " + p.URL)
 	s, err := openSource(ctx, p.place, mirror, r.logger)
+	done()
 	if err != nil {
 		return err
 	}
 	defer func() { s.close() }()
-	if err := p.survey(ctx, s, r.options); err != nil {
+	done = r.during("looking at the repository and this machine")
+	err = p.survey(ctx, s, r.options)
+	done()
+	if err != nil {
 		return err
 	}
 	if err := r.settle(ctx, p, s); err != nil {
@@ -258,15 +275,22 @@ func (r *run) finish(ctx context.Context, p *plan, s *source, file string) error
 	texts := p.texts()
 	loader := buildgraph.NewLoader(config.Queues[p.Queue], nil)
 	defer loader.Close()
+	done := r.during("reading the targets of " + p.Branch)
 	seen, lacks, err := lacksOf(ctx, config, p.Queue, s, texts, loader)
+	done()
 	if err != nil {
 		return err
+	}
+	if len(p.uses) > 1 { // It is affected by every change of another build system.
+		p.hubs = seen.idle
 	}
 	commits, err := s.FirstParents(ctx, "", s.head, pastCommits+1)
 	if err != nil {
 		return err
 	}
+	done = r.during("looking which of the last commits would have conflicted with everything")
 	past, err := pastConflictsOf(ctx, loader, overlay{s.Repo, texts}, commits)
+	done()
 	if err != nil {
 		return err
 	}
@@ -402,7 +426,9 @@ func (r *run) runCheck(ctx context.Context, repo string) error {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no %s; landfall init writes it", file)
 	}
+	done := r.during("looking at what the queues of " + shown(file) + " see")
 	c, err := check(ctx, file, r.queue, clone, r.logger)
+	done()
 	if err != nil {
 		return err
 	}

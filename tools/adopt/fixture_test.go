@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -129,7 +130,7 @@ func (r *repository) initOf(repository, typed string, args ...string) (string, e
 	c := adopt.Command(slog.New(slog.DiscardHandler))
 	var out bytes.Buffer
 	c.SetOut(&out)
-	c.SetErr(&out)
+	c.SetErr(io.Discard) // what it is doing, where that takes long
 	c.SilenceErrors = true
 	if typed != "" {
 		c.SetIn(strings.NewReader(typed))

@@ -123,6 +123,37 @@ func TestInitFitsTheRepositoryAndTakesFlags(t *testing.T) {
 	}
 }
 
+// TestAPackageInTheRootWithoutStepsKeepsNoChangesApart: it has the files of all other build systems.
+func TestAPackageInTheRootWithoutStepsKeepsNoChangesApart(t *testing.T) {
+	mixed := files{"go.mod": shop["go.mod"], "api/api.go": shop["api/api.go"], "package.json": `{"name": "shop", "private": true, "workspaces": ["web/*"], "scripts": {"test": "npm test --workspaces"}}`,
+		"package-lock.json": `{"lockfileVersion": 3, "packages": {}}`, "web/a/package.json": `{"name": "a", "version": "1.0.0", "scripts": {"test": "node --test"}}`, "web/a/a.test.js": "require('node:test')('a', () => {})\n"}
+	for want, change := range map[string]files{
+		"node://.": nil,
+		"":         {"package.json": strings.Replace(mixed["package.json"], `{"test"`, `{"build": "node web/a/a.test.js", "test"`, 1)},
+	} {
+		r := newRepository(t)
+		r.commit("one", mixed)
+		if change != nil {
+			r.commit("two", change)
+		}
+		r.push()
+		if out, err := r.init("--yes"); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		for _, queue := range r.configured().Queues {
+			if got := strings.Join(queue.Analysis.Hubs, " "); got != want {
+				t.Errorf("hubs are %q, want %q", got, want)
+			}
+		}
+	}
+	alone := newRepository(t)
+	alone.commit("one", files{"package.json": mixed["package.json"], "package-lock.json": mixed["package-lock.json"], "web/a/package.json": mixed["web/a/package.json"], "web/a/a.test.js": "\n"})
+	alone.push()
+	if out, err := alone.init("--yes"); err != nil || strings.Contains(alone.read("landfall.config.yaml"), "hubs") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // TestThePathOfStepsHasTheProgramsOfManifests: what the targets of the mainline start is on the user's PATH.
 func TestThePathOfStepsHasTheProgramsOfManifests(t *testing.T) {
 	folder := t.TempDir()
@@ -238,6 +269,10 @@ func TestTheAdviceForUncoveredFilesFitsTheAdapters(t *testing.T) {
 
 func TestCheckSaysWhatLacks(t *testing.T) {
 	covered := files{"go.mod": shop["go.mod"], "api/api.go": shop["api/api.go"]}
+	broken := t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, "go"), []byte("#!/bin/sh\necho no toolchain is installed >&2\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		files files
 		// then changes the repository after init, and edit the configuration.
@@ -250,7 +285,8 @@ func TestCheckSaysWhatLacks(t *testing.T) {
 		"an adapter that finds nothing": {files: covered, codes: []string{"adapter_without_targets"}, edit: func(text string) string {
 			return strings.Replace(text, "adapter: go", "adapters: [{adapter: go}, {adapter: manifest}]", 1)
 		}},
-		"a tool": {files: covered, codes: []string{"tool_missing"}, edit: func(text string) string { return withPath(text, "/nowhere") }},
+		"a tool":           {files: covered, codes: []string{"tool_missing"}, edit: func(text string) string { return withPath(text, "/nowhere") }},
+		"a tool that runs": {files: covered, codes: []string{"tool_broken"}, edit: func(text string) string { return withPath(text, broken+":/usr/bin:/bin") }},
 		"a cache of its own": {files: covered, codes: []string{"cache_open"}, edit: func(text string) string {
 			text = strings.Replace(text, "      environment:\n", "      write: [/tmp/cache]\n      environment:\n", 1)
 			const variables = "        variables:\n"
@@ -265,6 +301,10 @@ func TestCheckSaysWhatLacks(t *testing.T) {
 		}},
 		"a place for data": {files: covered, codes: []string{"data_in_working_folder"}, edit: func(text string) string { return withLine(text, "data:", "data: .landfall") }},
 		"the right to push": {files: covered, codes: []string{"push_refused"}, edit: func(text string) string {
+			return withLine(withLine(text, "    url:", "    url: ."), "data:", "data: ../other")
+		}},
+		"a shadow, which does not push": {files: covered, edit: func(text string) string {
+			text = strings.Replace(text, "    branch: main\n", "    branch: main\n    shadow: on\n", 1)
 			return withLine(withLine(text, "    url:", "    url: ."), "data:", "data: ../other")
 		}},
 		"attributes": {files: files{"go.mod": shop["go.mod"], "api/api.go": shop["api/api.go"], ".gitattributes": "*.txt text eol=crlf\n*.bin filter=lfs\n"}, codes: []string{"attributes_not_applied", "files_uncovered"}},

@@ -68,7 +68,12 @@ type treeView struct {
 	Unknown []string `json:"unknown,omitempty"`
 	// Invalid describes the definitions that are wrong.
 	Invalid string `json:"invalid,omitempty"`
+	// idle are the packages in the root of the repository that no step verifies.
+	idle []string
 }
+
+// rootPackages are targets of packages in the root, which have all files that no other package has.
+var rootPackages = []string{"node://.", "python://."}
 
 // viewTree returns what a queue finds in a tree. whole are its steps for the whole repository.
 func viewTree(ctx context.Context, loader *buildgraph.Loader, repo buildgraph.Repository, tree string, whole []configuration.Step) (treeView, error) {
@@ -96,6 +101,8 @@ func viewTree(ctx context.Context, loader *buildgraph.Loader, repo buildgraph.Re
 				markVerified(graph, t.Name, verified)
 			} else if strings.HasPrefix(t.Name, "//") {
 				empty = append(empty, t.Name)
+			} else if slices.Contains(rootPackages, t.Name) {
+				s.idle = append(s.idle, t.Name)
 			}
 		}
 		manifests, err := manifestsOf(ctx, repo, tree)

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"landfall.build/platform/configuration"
 )
 
 // machine is what this machine has for steps.
@@ -90,11 +92,42 @@ func versionOf(ctx context.Context, name, path string) string {
 	if path == "" {
 		return ""
 	}
-	argument := "--version"
-	if name == "go" {
-		argument = "version"
+	return versionIn.FindString(firstLine(ctx, path, versionArgument(name)))
+}
+
+func versionArgument(tool string) string {
+	if tool == "go" {
+		return "version"
 	}
-	return versionIn.FindString(firstLine(ctx, path, argument))
+	return "--version"
+}
+
+// brokenTool returns why a tool of a build system, on the PATH of a queue's steps, does not tell its version there; "" if it does. Other
+// programs are not started.
+func brokenTool(ctx context.Context, name, file string, queue configuration.Queue) string {
+	known := false
+	for _, s := range systems {
+		known = known || slices.Contains(s.tools, name)
+		for _, more := range s.byFile {
+			known = known || slices.Contains(more, name)
+		}
+	}
+	if !known {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, file, versionArgument(name))
+	cmd.Dir, cmd.WaitDelay, cmd.Env = os.TempDir(), time.Second, append(os.Environ(), "PATH="+queue.Steps.Environment.Path)
+	for name, value := range queue.Steps.Environment.Variables {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return ""
+	}
+	said := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return strings.TrimRight(strings.TrimPrefix(said[0]+" ("+err.Error()+")", " "), ".")
 }
 
 // versionIn finds a version in what a program prints.

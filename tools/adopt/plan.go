@@ -30,6 +30,8 @@ type plan struct {
 	ignore  []string
 	whole   []configuration.Step
 	written []manifest
+	// hubs are targets for which no two changes have to wait for each other.
+	hubs []string
 	// started are the programs that steps of the mainline's targets start.
 	started []string
 	// unrun are scripts that no step runs.
@@ -173,6 +175,10 @@ func (p plan) writeAnalysis(line func(string, ...any)) {
 		line("        # What verifies a rule, with a cache that outlives steps.")
 		line("        build: %s", yamlList(build))
 		line("        test: %s", yamlList(test))
+	}
+	if len(p.hubs) > 0 {
+		line("      # No step verifies them, so two changes that share them alone do not wait for each other.")
+		line("      hubs: %s", yamlList(p.hubs))
 	}
 	if len(p.uses) > 0 || len(p.whole) == 0 { // a repository that is one target has no other files
 		line("      uncovered:")

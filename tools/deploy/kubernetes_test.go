@@ -33,7 +33,7 @@ const (
 
 // services lists the services of the binary.
 var services = []string{
-	"analyzer", "builder", "enumerator", "gateway", "historian", "lander", "outcomes", "prioritizer", "profiler", "selector", "tracer",
+	"analyzer", "builder", "enumerator", "gateway", "historian", "hosts", "lander", "outcomes", "prioritizer", "profiler", "selector", "tracer",
 	"trainer", "webhooks",
 }
 
@@ -42,14 +42,16 @@ const full = `
 image: {repository: registry.example.com/landfall, tag: "1", pullSecrets: [{name: pull}]}
 services:
   webhooks: {replicas: 1}
+  hosts: {replicas: 2}
   tracer: {replicas: 1}
   historian: {replicas: 2}
   trainer: {replicas: 1}
 kafka: {secret: kafka}
-clickhouse: {secret: clickhouse}
+clickhouse: {secret: clickhouse, readSecret: clickhouse-read}
 secrets:
   registry-token: {secret: ci, key: token, services: [builder]}
   oidc: {secret: oidc, key: client, services: [gateway]}
+  forge: {secret: forge, key: token, services: [hosts]}
 storageClass: fast
 nodeSelector: {pool: ci}
 tolerations: [{key: ci, operator: Exists}]
@@ -280,7 +282,7 @@ func secretsOf(set *appsv1.StatefulSet) map[string]bool {
 func TestTheChartIsWhatKubernetesTakes(t *testing.T) {
 	plain := read(t, render(t, ""))
 	plain.check(t)
-	if len(plain.sets) != len(services)-4 {
+	if len(plain.sets) != len(services)-5 {
 		t.Errorf("by its own values the chart has %d services", len(plain.sets))
 	}
 	c := read(t, render(t, full))
@@ -298,6 +300,18 @@ func TestTheChartIsWhatKubernetesTakes(t *testing.T) {
 	if c.ingress == nil || c.ingress.Spec.Rules[0].Host != "landfall.example.com" {
 		t.Errorf("the ingress is %v", c.ingress)
 	}
+	if paths := c.ingress.Spec.Rules[0].HTTP.Paths; len(paths) != 2 || paths[1].Path != "/v1/hosts/" || paths[1].Backend.Service.Name != "landfall-hosts" || c.services["landfall-hosts"] == nil {
+		t.Errorf("webhooks of code hosts go to %v", paths)
+	}
+	reached := slices.ContainsFunc(c.policies, func(p *networkingv1.NetworkPolicy) bool {
+		return p.Name == "landfall-hosts" && selects(p.Spec.PodSelector.MatchLabels, c.sets["landfall-hosts"].Spec.Template.Labels) && len(p.Spec.Ingress) == 1 && p.Spec.Ingress[0].Ports[0].Port.StrVal == "webhooks"
+	})
+	if !reached {
+		t.Error("no webhook reaches the hosts service")
+	}
+	if len(plain.policies) != len(c.policies)-1 || plain.services["landfall-hosts"] != nil {
+		t.Error("without code hosts the chart has a way to them")
+	}
 }
 
 // TestEachServiceSeesItsOwnSecretsAlone: the lander alone has the key that pushes.
@@ -312,13 +326,15 @@ func TestEachServiceSeesItsOwnSecretsAlone(t *testing.T) {
 		case "lander":
 			want["landfall-git-push"] = true
 		case "gateway":
-			want["landfall-git"], want["oidc"] = true, true
+			want["landfall-git"], want["oidc"], want["clickhouse-read"] = true, true, true
 		case "builder":
 			want["landfall-git"], want["ci"] = true, true
 		case "analyzer":
 			want["landfall-git"] = true
 		case "historian", "trainer":
 			want["clickhouse"] = true
+		case "hosts":
+			want["forge"] = true
 		}
 		if got := secretsOf(c.sets["landfall-"+service]); !maps.Equal(got, want) {
 			t.Errorf("%s sees %v, want %v", service, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))

@@ -20,6 +20,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/identity"
 	"landfall.build/platform/journal/rights"
 	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
@@ -63,6 +64,7 @@ var meanings = map[string]meaning{
 	"push_refused":            {Error, "Changes are built and never land.", ""},
 	"nothing_proven":          {Error, "A change that nothing verifies is ejected.", ""},
 	"tool_missing":            {Error, "Steps that need it cannot run, and their changes are ejected.", ""},
+	"tool_broken":             {Error, "Steps that need it fail with every change.", ""},
 	"pytest_missing":          {Error, "Steps that run pytest fail with every change.", ""},
 	"targets_invalid":         {Error, "Every change waits for every other one.", ""},
 	"targets_unknown":         {Error, "Every change waits for every other one.", ""},
@@ -77,6 +79,7 @@ var meanings = map[string]meaning{
 	"data_unwritable":         {Error, "Services keep their mirrors, logs and snapshots there, and do not start without it.", "Make it a folder that the account that runs Landfall may write, or set data to one."},
 	"disk_low":                {Error, "On a full disk steps cannot run, mirrors cannot be fetched, and the embedded log takes no record.", "Make room, or lower the bounds in retention."},
 	"secret_readable":         {Warning, "Every user of this machine can read it, and do what Landfall may with it.", "Take the right to read it from others: chmod o= FILE."},
+	"issuer_unreachable":      {Warning, "Nobody signs in by it, and jobs with tokens of its keys may be refused; who is signed in goes on.", "Start it, let this machine reach it, or correct its url, ca_file or keys_file in access.issuers."},
 	"isolation_off":           {Warning, "The code of any change may do what the service's user may, and can forge results.", "Set steps.isolation to best or required."},
 	"isolation_unavailable":   {Warning, "The code of any change may do what the service's user may, and can forge results.", "Give the service user namespaces."},
 	"isolation_refused":       {Error, "steps.isolation is required, so the builder does not start.", "Give the service user namespaces, or set steps.isolation to best."},
@@ -162,6 +165,7 @@ func Examine(ctx context.Context, o Options) []Finding {
 	x.disk()
 	x.queues(ctx)
 	x.secretFiles()
+	x.issuers(ctx)
 	x.isolation(ctx)
 	x.outputs(ctx)
 	x.log(ctx)
@@ -244,6 +248,20 @@ func (x *examination) secretFiles() {
 			if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o004 != 0 {
 				x.add("secret_readable", "", fmt.Sprintf("Everybody can read %s (%v), which has a password, a token or a key.", file, info.Mode().Perm()), "")
 			}
+		}
+	}
+}
+
+// issuers asks those who vouch for people and workloads, as the gateway does.
+func (x *examination) issuers(ctx context.Context) {
+	issuers, err := identity.NewIssuers(x.config.Access, x.Logger)
+	if err != nil {
+		x.add("issuer_unreachable", "", fmt.Sprintf("The gateway does not start: %v.", err), "")
+		return
+	}
+	for _, p := range issuers.Providers() {
+		if err := p.Refresh(ctx); err != nil {
+			x.add("issuer_unreachable", "", fmt.Sprintf("The issuer %s (%s) cannot be used: %v.", p.Name, p.Settings.URL, err), "")
 		}
 	}
 }

@@ -176,7 +176,15 @@ var faults = map[string]func(p *patient){
 		p.commit("MODULE.bazel", "")
 		p.queue = fmt.Sprintf("    analysis: {adapter: bazel, bazel: {binary: %q}}\n", filepath.Join(p.t.TempDir(), "no-bazel"))
 	},
-	"tool_missing":           func(p *patient) { p.commit("landfall.yaml", strings.ReplaceAll(manifest, `"sh"`, "there-is-none")) },
+	"tool_missing": func(p *patient) { p.commit("landfall.yaml", strings.ReplaceAll(manifest, `"sh"`, "there-is-none")) },
+	"tool_broken": func(p *patient) {
+		p.commit("go.mod", "module example.com/shop\n")
+		folder := p.t.TempDir()
+		if err := os.WriteFile(filepath.Join(folder, "go"), []byte("#!/bin/sh\nexit 3\n"), 0o755); err != nil {
+			p.t.Fatal(err)
+		}
+		p.queue = fmt.Sprintf("    analysis: {adapter: go, toolchain: one}\n    steps: {environment: {path: %q}}\n", folder+":/usr/bin:/bin")
+	},
 	"target_without_command": func(p *patient) { p.commit("landfall.yaml", manifest+"  - {name: idle, sources: [idle]}\n") },
 	"files_uncovered": func(p *patient) {
 		p.commit("landfall.yaml", strings.ReplaceAll(manifest, `"**"`, "landfall.yaml"))
@@ -217,6 +225,9 @@ var faults = map[string]func(p *patient){
 		file := filepath.Join(dir, "gateway")
 		p.write(file, "x")
 		p.rest = fmt.Sprintf("broker: {brokers: [%q], sasl: {mechanism: PLAIN, user: landfall, secret: {file: %q}}}\n", freeAddress(p.t), filepath.Join(filepath.Dir(file), "{service}"))
+	},
+	"issuer_unreachable": func(p *patient) {
+		p.rest = fmt.Sprintf("access: {issuers: {company: {url: \"http://%s\", audiences: [x]}}}\n", freeAddress(p.t))
 	},
 	"isolation_off": func(p *patient) { p.queue = "    steps: {isolation: off}\n" },
 	"cache_shared":  func(p *patient) { p.queue = "    steps: {caches: {npm: {share: queue}}}\n" },

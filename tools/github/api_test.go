@@ -235,7 +235,8 @@ func (f *fake) routesOfPulls(on router, onPull pullRouter) {
 	on("GET REPO/pulls", "pull_requests:read", func(out http.ResponseWriter, in *http.Request, _ caller) {
 		var all []*github.PullRequest
 		for _, number := range f.numbers() {
-			if p := f.pulls[number]; in.FormValue("state") == "all" || p.GetState() == "open" {
+			p, head, base := f.pulls[number], in.FormValue("head"), in.FormValue("base")
+			if (in.FormValue("state") == "all" || p.GetState() == "open") && (head == "" || head == owner+":"+p.Head.GetRef()) && (base == "" || base == p.Base.GetRef()) {
 				all = append(all, p)
 			}
 		}
@@ -475,7 +476,10 @@ func (f *fake) routesOfCommits(on router) {
 			refuse(out, http.StatusNotFound, "Branch not found")
 			return
 		}
-		answer(out, 200, github.Branch{Name: new(in.PathValue("branch")), Protected: new(false)})
+		answer(out, 200, github.Branch{Name: new(in.PathValue("branch")), Protected: new(in.PathValue("branch") == f.protected)})
+	})
+	on("GET REPO/git/commits/{commit}", "contents:read", func(out http.ResponseWriter, in *http.Request, _ caller) {
+		answer(out, 200, github.Commit{SHA: new(in.PathValue("commit")), Message: new(f.git.Run("log", "-1", "--format=%B", in.PathValue("commit")))})
 	})
 	on("GET REPO/branches/{branch}/protection", "administration:read", func(out http.ResponseWriter, _ *http.Request, _ caller) {
 		refuse(out, http.StatusNotFound, "Branch not protected")

@@ -66,14 +66,18 @@ type fake struct {
 	runs      []*github.CheckRun
 	statuses  map[string][]*github.RepoStatus
 	// said has what the queue set at each commit.
-	said       map[string][]hosttest.Status
-	rules      []map[string]any
+	said  map[string][]hosttest.Status
+	rules []map[string]any
+	// protected is a branch that is, "" for none.
+	protected  string
 	bypass     []*github.BypassActor
 	hook       *github.Hook
 	secret     string
 	deliveries []*github.HookDelivery
 	bodies     map[int64][]byte
 	sending    sync.WaitGroup
+	// lag is how long after a push to its branch the head of a pull request is recorded.
+	lag time.Duration
 	// writes are the times of contents that were written, refused counts what was beyond the limits.
 	writes  []time.Time
 	perMin  int
@@ -141,15 +145,30 @@ func (f *fake) pushed(by *account, before, after map[string]string) {
 		}
 		switch {
 		case after[head] == before[head]:
-		case after[head] == "" || f.git.Contains(after[base], after[head]):
-			f.record(p, after[head])
-			f.close(by, p, "")
+		case f.lag > 0 && after[head] != "":
+			f.sending.Go(func() {
+				time.Sleep(f.lag)
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				if p.GetState() == "open" {
+					f.follow(by, p, f.git.Branches()[base], after[head])
+				}
+			})
 		default:
-			f.record(p, after[head])
-			f.touch(p)
-			f.send("pull_request", f.event("synchronize", p, by))
+			f.follow(by, p, after[base], after[head])
 		}
 	}
+}
+
+// follow records the head of a pull request, "" for none. One that is in its base is closed.
+func (f *fake) follow(by *account, p *github.PullRequest, base, head string) {
+	f.record(p, head)
+	if head == "" || f.git.Contains(base, head) {
+		f.close(by, p, "")
+		return
+	}
+	f.touch(p)
+	f.send("pull_request", f.event("synchronize", p, by))
 }
 
 // record sets the head of a pull request, and its ref.
@@ -204,7 +223,7 @@ func (f *fake) numbers() []int {
 }
 
 func (f *fake) repository() *github.Repository {
-	return &github.Repository{ID: new(int64(1)), Name: new(name), FullName: new(owner + "/" + name), Owner: &github.User{Login: new(owner)}}
+	return &github.Repository{ID: new(int64(1)), Name: new(name), FullName: new(owner + "/" + name), Owner: &github.User{Login: new(owner)}, DefaultBranch: new("main")}
 }
 
 func (f *fake) event(action string, p *github.PullRequest, by *account) any {

@@ -101,7 +101,7 @@ func (f *fake) Open(user, branch string) (int, bool) {
 	number := len(f.pulls) + 1
 	p := &github.PullRequest{
 		ID: f.id(), Number: &number, State: new("open"), Title: &branch, User: f.users[user].User, Draft: new(false), Merged: new(false), CreatedAt: now(), UpdatedAt: now(),
-		HTMLURL: new(fmt.Sprintf("%s/%s/pull/%d", f.URL, f.Repository(), number)), Head: &github.PullRequestBranch{Ref: &branch}, Base: &github.PullRequestBranch{Ref: new("main")},
+		HTMLURL: new(fmt.Sprintf("%s/%s/pull/%d", f.URL, f.Repository(), number)), Head: &github.PullRequestBranch{Ref: &branch, Repo: f.repository()}, Base: &github.PullRequestBranch{Ref: new("main"), Repo: f.repository()},
 	}
 	f.pulls[number] = p
 	f.record(p, head)
@@ -133,6 +133,24 @@ func (f *fake) Unlabel(user string, number int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.removeLabel(f.users[user], f.pulls[number], "landfall")
+}
+
+// Switch implements hosttest.Switcher.
+func (f *fake) Switch(user string, number int, on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.autoMerge(f.users[user], f.pulls[number], on)
+}
+
+// autoMerge switches auto-merge, which would squash.
+func (f *fake) autoMerge(by *account, p *github.PullRequest, on bool) {
+	event, action := "auto_merge_disabled", "auto_merge_disabled"
+	if p.AutoMerge = nil; on {
+		p.AutoMerge = &github.PullRequestAutoMerge{EnabledBy: by.User, MergeMethod: new("squash")}
+		event, action = "auto_squash_enabled", "auto_merge_enabled"
+	}
+	f.enter(p, &github.Timeline{Event: &event, Actor: by.User})
+	f.send("pull_request", f.event(action, p, by))
 }
 
 func (f *fake) Comment(user string, number int, text string) {

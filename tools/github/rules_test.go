@@ -377,3 +377,46 @@ func TestWhatTheBranchAsksForIsMissing(t *testing.T) {
 	c.review("bob", c.number, "CHANGES_REQUESTED")
 	missing("1 of 1 approvals", "changes that bob asks for")
 }
+
+// TestABranchIsMovedThatNobodyElseWorksOn: not one of a fork, a protected one, or the default one; and what it was moved to is known.
+func TestABranchIsMovedThatNobodyElseWorksOn(t *testing.T) {
+	moves := func(_ *hostsgithub.Server, o *hostsgithub.Options) { o.Moves = true }
+	for name, test := range map[string]struct {
+		change func(*clone)
+		want   string
+	}{
+		"one's own":             {func(*clone) {}, "refs/heads/one"},
+		"a protected one":       {func(c *clone) { c.protected = "one" }, ""},
+		"the default one":       {func(c *clone) { c.pulls[c.number].Base.Repo.DefaultBranch = new("one") }, ""},
+		"a fork's":              {func(c *clone) { c.pulls[c.number].Head.Repo = &github.Repository{ID: new(int64(2))} }, ""},
+		"that of another one":   {func(c *clone) { c.pulls[99] = copyOf(c.pulls[c.number], 99, "one", "other") }, ""},
+		"one with others on it": {func(c *clone) { c.pulls[99] = copyOf(c.pulls[c.number], 99, "more", "one") }, ""},
+		"a deleted fork's":      {func(c *clone) { c.pulls[c.number].Head.Repo = nil }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClone(t, true)
+			c.mu.Lock()
+			test.change(c)
+			c.mu.Unlock()
+			if p, err := c.adapter(moves).Look(t.Context(), int64(c.number), 0, ""); err != nil || p.Branch != test.want || p.Landing {
+				t.Errorf("it is %q, %v: %+v", p.Branch, err, p)
+			}
+		})
+	}
+	c := newClone(t, true)
+	asked := c.Run("rev-parse", "one")
+	for trailers, want := range map[string]bool{"Landfall-Change: pr-1\nLandfall-Queue: main": true, "Landfall-Change: pr-2\nLandfall-Queue: main": false} {
+		c.Run("commit", "-q", "--amend", "-m", "b\n\n"+trailers)
+		c.Run("push", "-q", "-f", c.Remote(bot), "one")
+		if p, err := c.adapter(moves).Look(t.Context(), int64(c.number), 0, asked); err != nil || p.Landing != want {
+			t.Errorf("with %q it is a landing: %v, %v", trailers, p.Landing, err)
+		}
+	}
+}
+
+// copyOf returns a pull request of another number, from one branch to another.
+func copyOf(p *github.PullRequest, number int, head, base string) *github.PullRequest {
+	other := *p
+	other.Number, other.Head, other.Base = &number, &github.PullRequestBranch{Ref: &head, SHA: p.Head.SHA, Repo: p.Head.Repo}, &github.PullRequestBranch{Ref: &base, Repo: p.Base.Repo}
+	return &other
+}

@@ -11,7 +11,11 @@ func TestMain(m *testing.M) { hosttest.Main(m) }
 
 // server is the fake as the suite takes it, with an App that answers or with an account.
 func server(app bool) hosttest.Server {
-	s := hosttest.Server{Binary: hosttest.Binary(), New: func(t *testing.T) hosttest.Host { return newFake(t, app) }, Strategy: "merge", Closes: []string{"squash", "rebase"}, Tries: true}
+	s := hosttest.Server{Binary: hosttest.Binary(), New: func(t *testing.T) hosttest.Host {
+		f := newFake(t, app)
+		f.lag = 300 * time.Millisecond
+		return f
+	}, Closes: true, Tries: true}
 	if hosttest.Breaks() != "" {
 		s.Patience = 20 * time.Second
 	}

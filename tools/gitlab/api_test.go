@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	pathpattern "path"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,6 +159,9 @@ func (f *fake) routesOfProject(on func(string, gitlab.AccessLevelValue, handler)
 		}
 		b := gitlab.Branch{Name: in.PathValue("branch"), CanPush: by.level >= gitlab.DeveloperPermissions}
 		for _, p := range f.protected {
+			if matches, _ := pathpattern.Match(p.Name, b.Name); !matches {
+				continue
+			}
 			b.Protected, b.CanPush = true, false
 			for _, level := range p.PushAccessLevels {
 				switch {
@@ -179,7 +183,8 @@ func (f *fake) routesOfMerges(on func(string, gitlab.AccessLevelValue, handler),
 		all := []*gitlab.MergeRequest{}
 		since, _ := time.Parse(time.RFC3339Nano, in.FormValue("updated_after"))
 		for _, m := range f.all() {
-			if state := in.FormValue("state"); (state == "all" || m.State == state) && !m.UpdatedAt.Before(since) {
+			state, source, target := in.FormValue("state"), in.FormValue("source_branch"), in.FormValue("target_branch")
+			if (state == "all" || m.State == state) && !m.UpdatedAt.Before(since) && (source == "" || source == m.SourceBranch) && (target == "" || target == m.TargetBranch) {
 				all = append(all, m)
 			}
 		}
@@ -270,7 +275,7 @@ func (f *fake) routesOfMerges(on func(string, gitlab.AccessLevelValue, handler),
 
 func (f *fake) routesOfCommits(on func(string, gitlab.AccessLevelValue, handler)) {
 	on("GET PROJECT/repository/commits/{commit}", 0, func(out http.ResponseWriter, in *http.Request, _ *account) {
-		answer(out, 200, gitlab.Commit{ID: in.PathValue("commit"), ParentIDs: strings.Fields(f.git.Run("rev-parse", in.PathValue("commit")+"^@"))})
+		answer(out, 200, gitlab.Commit{ID: in.PathValue("commit"), ParentIDs: strings.Fields(f.git.Run("rev-parse", in.PathValue("commit")+"^@")), Message: f.git.Run("log", "-1", "--format=%B", in.PathValue("commit"))})
 	})
 	on("GET PROJECT/repository/commits/{commit}/statuses", 0, func(out http.ResponseWriter, in *http.Request, _ *account) {
 		all := []gitlab.CommitStatus{}

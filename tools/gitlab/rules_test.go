@@ -509,3 +509,46 @@ func TestWhatIsGoneIsTold(t *testing.T) {
 		t.Errorf("a project that is not there: %v", err)
 	}
 }
+
+// TestABranchIsMovedThatNobodyElseWorksOn: not one of a fork, or a protected one; and what it was moved to is known.
+func TestABranchIsMovedThatNobodyElseWorksOn(t *testing.T) {
+	moves := func(o *hostsgitlab.Options) { o.Moves = true }
+	for name, test := range map[string]struct {
+		change func(*clone)
+		want   string
+	}{
+		"one's own":       {func(*clone) {}, "refs/heads/one"},
+		"a protected one": {func(c *clone) { c.protected = []gitlab.ProtectedBranch{{Name: "one"}} }, ""},
+		"a fork's":        {func(c *clone) { c.merges[int64(c.number)].SourceProjectID = 2 }, ""},
+		"that of another one": {func(c *clone) {
+			other := *c.merges[int64(c.number)]
+			other.IID, other.TargetBranch = 99, "other"
+			c.merges[99] = &other
+		}, ""},
+		"one with others on it": {func(c *clone) {
+			other := *c.merges[int64(c.number)]
+			other.IID, other.SourceBranch, other.TargetBranch = 99, "more", "one"
+			c.merges[99] = &other
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClone(t)
+			c.mu.Lock()
+			test.change(c)
+			c.mu.Unlock()
+			if p := c.look(c.adapter(moves)); p.Branch != test.want || p.Landing {
+				t.Errorf("it is %q: %+v", p.Branch, p)
+			}
+		})
+	}
+	c := newClone(t)
+	asked := c.Run("rev-parse", "one")
+	for trailers, want := range map[string]bool{"Landfall-Change: pr-1\nLandfall-Queue: main": true, "Landfall-Change: pr-2\nLandfall-Queue: main": false} {
+		c.Run("commit", "-q", "--amend", "-m", "b\n\n"+trailers)
+		c.Run("push", "-q", "-f", c.Remote(bot), "one")
+		c.jobs.Wait()
+		if p, err := c.adapter(moves).Look(t.Context(), int64(c.number), 0, asked); err != nil || p.Landing != want {
+			t.Errorf("with %q it is a landing: %v, %v", trailers, p.Landing, err)
+		}
+	}
+}

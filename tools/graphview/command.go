@@ -15,6 +15,7 @@ import (
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/configuration"
 	"landfall.build/tools/client"
+	"landfall.build/tools/progress"
 )
 
 // Commands are `landfall targets`, `affected` and `conflicts`.
@@ -92,9 +93,9 @@ func (f *flags) run(cmd *cobra.Command, names []string, look func(ctx context.Co
 	if f.timeout < 0 {
 		return fmt.Errorf("--timeout is %v; give a time above 0, such as 20m", f.timeout)
 	}
-	p := newProgress(cmd.ErrOrStderr())
+	p := progress.New(cmd.ErrOrStderr())
 	result, err := f.look(cmd.Context(), p, names, look)
-	p.end()
+	p.End()
 	if err != nil {
 		return err
 	}
@@ -113,8 +114,8 @@ func (f *flags) run(cmd *cobra.Command, names []string, look func(ctx context.Co
 	return encoder.Encode(result)
 }
 
-func (f *flags) look(ctx context.Context, p *progress, names []string, look func(context.Context, *view, []string) (printer, error)) (printer, error) {
-	p.begin("fetching "+f.repo, 0)
+func (f *flags) look(ctx context.Context, p *progress.Progress, names []string, look func(context.Context, *view, []string) (printer, error)) (printer, error) {
+	p.Begin("fetching "+f.repo, 0)
 	s, err := openSource(ctx, f.repo, f.mirror, f.logger)
 	if err != nil {
 		return nil, err
@@ -129,7 +130,7 @@ func (f *flags) look(ctx context.Context, p *progress, names []string, look func
 	if names[0] == "HEAD" {
 		f.uncommitted = s.uncommitted(ctx, ids[0])
 	}
-	p.begin("reading the targets of "+names[0], 0)
+	p.Begin("reading the targets of "+names[0], 0)
 	settings, err := f.settings(ctx, s, ids)
 	if err != nil {
 		return nil, err

@@ -124,7 +124,7 @@ func whyNot(err error) string {
 
 // studyAll analyses the changes, several at a time.
 func (v *view) studyAll(ctx context.Context, onto string, proposals []*proposal) error {
-	v.progress.begin("changes analysed", len(proposals)) // those that are refused at once among them
+	v.progress.Begin("changes analysed", len(proposals)) // those that are refused at once among them
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan *proposal)
@@ -135,7 +135,7 @@ func (v *view) studyAll(ctx context.Context, onto string, proposals []*proposal)
 				if err := v.study(ctx, onto, p); err != nil {
 					cancel(fmt.Errorf("change %s: %w", p.name, err))
 				}
-				v.progress.step()
+				v.progress.Step()
 			}
 		})
 	}
@@ -181,7 +181,7 @@ func (v *view) pairUp(ctx context.Context, onto string, proposals []*proposal, h
 			sound = append(sound, p)
 		}
 	}
-	v.progress.begin("pairs compared", len(sound)*(len(sound)-1)/2)
+	v.progress.Begin("pairs compared", len(sound)*(len(sound)-1)/2)
 	for i, a := range sound {
 		for _, b := range sound[i+1:] {
 			if ctx.Err() != nil {
@@ -199,7 +199,7 @@ func (v *view) pairUp(ctx context.Context, onto string, proposals []*proposal, h
 					m.Hubs = append(m.Hubs, HubPair{a.name, b.name, met})
 				}
 			}
-			v.progress.step()
+			v.progress.Step()
 		}
 	}
 	return m, nil

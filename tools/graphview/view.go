@@ -10,6 +10,7 @@ import (
 	"landfall.build/engine/targets"
 	"landfall.build/platform/buildgraph"
 	"landfall.build/platform/configuration"
+	"landfall.build/tools/progress"
 )
 
 // ErrUnknownTargets is wrapped by the error about a tree whose targets cannot be determined. In a queue such a
@@ -21,7 +22,7 @@ type view struct {
 	*source
 	loader   *buildgraph.Loader
 	settings configuration.Queue
-	progress *progress
+	progress *progress.Progress
 }
 
 // fitting returns the adapters for what trees hold: those that fit the first, and those that fit another besides, such as that of the

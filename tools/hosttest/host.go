@@ -18,8 +18,9 @@ type Server struct {
 	New func(t *testing.T) Host
 	// Strategy is that of queues where a test needs none of its own; "" for squash.
 	Strategy string
-	// Closes has the strategies of which the host cannot be told that a pull request is merged: it is closed, with a comment.
-	Closes []string
+	// Closes is set if the host cannot be told that a pull request is merged that landed in other commits than its own: where its branch is
+	// kept, it is closed, with a comment.
+	Closes bool
 	// Pipeline is set if the host asks for the pipeline of a commit, and not for checks by name.
 	Pipeline bool
 	// Tries is set if the doctor can always have the host send a webhook.
@@ -68,6 +69,11 @@ type Host interface {
 	Comments(number int) []string
 }
 
+// Switcher is a host that has a switch of its own by which people ask, beside the label.
+type Switcher interface {
+	Switch(user string, number int, on bool)
+}
+
 // Pull is a pull request as the host shows it.
 type Pull struct {
 	Open, Merged, Labelled bool
@@ -93,7 +99,9 @@ func Run(t *testing.T, s Server) {
 		test  func(*testing.T, Server)
 	}{
 		{"a pull request is landed by its label", testAPullRequestIsLandedByItsLabel},
+		{"the host's own switch asks as the label does", testTheHostsOwnSwitchAsks},
 		{"ten pull requests land at once", testTenPullRequestsLandAtOnce},
+		{"what landed in other commits is closed where branches are kept", testWhatLandedInOtherCommitsIsClosed},
 		{"a kill at each write loses nothing", testAKillAtEachWriteLosesNothing},
 		{"a kill at any time loses nothing", testAKillAtAnyTimeLosesNothing},
 		{"a webhook is enough", testAWebhookIsEnough},

@@ -45,6 +45,23 @@ func testAPullRequestIsLandedByItsLabel(t *testing.T, s Server) {
 	}
 }
 
+func testTheHostsOwnSwitchAsks(t *testing.T, s Server) {
+	w := newWorld(t, s, options{})
+	host, is := w.Host.(Switcher)
+	if !is {
+		t.Skip("this host has none")
+	}
+	head := w.branch("one", "f1/b.txt", "a bug\n")
+	number := w.open("one")
+	host.Switch("ada", number, true)
+	w.awaitStatus(head, "failure", "has-no-bug")
+	head = w.push("one", "f1/b.txt", "fine\n")
+	w.await("the host knows of the push", func() bool { return w.Pull(number).Head == head })
+	host.Switch("ada", number, false)
+	host.Switch("ada", number, true)
+	w.awaitMerged(number)
+}
+
 func testTenPullRequestsLandAtOnce(t *testing.T, s Server) {
 	for _, strategy := range []string{"squash", "rebase", "merge"} {
 		t.Run(strategy, func(t *testing.T) {
@@ -63,6 +80,24 @@ func testTenPullRequestsLandAtOnce(t *testing.T, s Server) {
 			}
 			t.Logf("%s: %d writes to the host for 10 changes, %d requests in all", strategy, len(w.proxy.written()), w.proxy.requests())
 		})
+	}
+}
+
+func testWhatLandedInOtherCommitsIsClosed(t *testing.T, s Server) {
+	w := newWorld(t, s, options{branches: "keep"})
+	head := w.branch("one", "f1/b.txt", "fine\n")
+	number := w.open("one")
+	w.Label("ada", number)
+	if !s.Closes {
+		w.awaitMerged(number)
+		return
+	}
+	w.await("it is closed, and has landed", func() bool {
+		all := w.Comments(number)
+		return !w.Pull(number).Open && len(all) == 1 && strings.Contains(all[0], "**Landed**")
+	})
+	if p := w.Pull(number); p.Merged || p.Head != head {
+		t.Errorf("it is %+v", p)
 	}
 }
 

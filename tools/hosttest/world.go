@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,8 +47,6 @@ type world struct {
 	mu     sync.Mutex
 	// patience is how long something is waited for.
 	patience time.Duration
-	// closes is set if what landed is closed, and not shown as merged.
-	closes bool
 }
 
 func (w *world) run(argv ...string) string {
@@ -82,7 +79,7 @@ func (w *world) write(path, text string) {
 
 // options change a world.
 type options struct {
-	strategy, onPush, poll string
+	strategy, onPush, branches, poll string
 	// step is a command of every target.
 	step string
 	// withoutWebhook makes none at the host.
@@ -93,7 +90,7 @@ type options struct {
 func newWorld(t *testing.T, s Server, o options) *world {
 	t.Helper()
 	o.strategy = cmp.Or(o.strategy, s.Strategy, "squash")
-	w := &world{t: t, patience: cmp.Or(s.Patience, 90*time.Second), closes: slices.Contains(s.Closes, o.strategy), Host: s.New(t), binary: s.Binary, work: t.TempDir()}
+	w := &world{t: t, patience: cmp.Or(s.Patience, 90*time.Second), Host: s.New(t), binary: s.Binary, work: t.TempDir()}
 	w.AddUser("bot", "admin")
 	w.AddUser("ada", "write")
 	w.AddUser("eve", "")
@@ -157,8 +154,8 @@ snapshots: {after: 5, every: 500ms}
   poll: %s
   gateway: %q
   servers:
-    forge: {kind: %s, %s url: %q, token: {file: %q}, secret: {file: %q}, on_push: %s, queues: {main: %s}}
-`, w.listen, cmp.Or(o.poll, "2s"), w.stack.URL(), w.Kind(), settings, w.proxy.URL, filepath.Join(data, "token"), filepath.Join(data, "secret"), cmp.Or(o.onPush, "withdraw"), w.Repository()))
+    forge: {kind: %s, %s url: %q, token: {file: %q}, secret: {file: %q}, on_push: %s, branches: %s, queues: {main: %s}}
+`, w.listen, cmp.Or(o.poll, "2s"), w.stack.URL(), w.Kind(), settings, w.proxy.URL, filepath.Join(data, "token"), filepath.Join(data, "secret"), cmp.Or(o.onPush, "withdraw"), cmp.Or(o.branches, "move"), w.Repository()))
 	w.start()
 	t.Cleanup(func() {
 		w.kill()
@@ -284,17 +281,10 @@ func (w *world) awaitStatus(commit, state, part string) {
 	})
 }
 
-// awaitMerged waits until a pull request is merged, by a commit of the mainline; or closed, with a comment that says where it landed.
+// awaitMerged waits until a pull request is merged, by a commit of the mainline.
 func (w *world) awaitMerged(number int) {
 	w.t.Helper()
 	var p Pull
-	if w.closes {
-		w.await(fmt.Sprintf("%d is closed, and has landed", number), func() bool {
-			all := w.Comments(number)
-			return !w.Pull(number).Open && len(all) == 1 && strings.Contains(all[0], "**Landed**")
-		})
-		return
-	}
 	w.await(fmt.Sprintf("%d is merged", number), func() bool { p = w.Pull(number); return p.Merged })
 	w.git("fetch", "-q", "origin", "main")
 	if line := w.git("rev-list", "FETCH_HEAD"); !strings.Contains(line, p.Commit) {

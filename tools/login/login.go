@@ -156,7 +156,10 @@ func (s *Store) browser(ctx context.Context, server string, way signin.Way, i *i
 	select {
 	case came = <-answers:
 	case <-ctx.Done():
-		return Kept{}, fmt.Errorf("nobody signed in within %v (--device is for a machine without a browser): %w", signInLimit, context.Cause(ctx))
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return Kept{}, context.Cause(ctx)
+		}
+		return Kept{}, fmt.Errorf("nobody signed in within %v; --device is for a machine without a browser", signInLimit)
 	}
 	if came.err != nil {
 		return Kept{}, came.err

@@ -33,6 +33,7 @@ import (
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/ownership"
 	"landfall.build/platform/landing"
+	"landfall.build/platform/listening"
 	"landfall.build/platform/retention"
 	"landfall.build/platform/runner"
 	"landfall.build/platform/secretplace"
@@ -46,6 +47,7 @@ import (
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/refusals"
 	"landfall.build/services/gateway/signin"
+	asked "landfall.build/services/gateway/whatif"
 	"landfall.build/services/historian"
 	"landfall.build/services/historian/warehouse"
 	"landfall.build/services/hosts"
@@ -61,6 +63,7 @@ import (
 	"landfall.build/services/trainer"
 	"landfall.build/services/trainer/dataset"
 	"landfall.build/services/webhooks"
+	"landfall.build/tools/whatif"
 )
 
 // Process is what the services of one process share.
@@ -82,6 +85,8 @@ type Process struct {
 	Metrics string
 	// Board, if set, is where the process shows its health to others, and where the gateway finds theirs.
 	Board health.Board
+	// Program runs as landfall, for what a gateway simulates; empty simulates nothing.
+	Program string
 
 	mu          sync.Mutex
 	kept        retention.Account
@@ -96,8 +101,9 @@ type Process struct {
 	health  *health.Process
 	// address is that of Metrics, once it is served.
 	address net.Addr
-	// ownGateway is where a gateway of this process listens, "" if there is none.
+	// ownGateway is where a gateway of this process listens, "" if there is none; backend is what it serves.
 	ownGateway string
+	backend    api.Backend
 	// analyst is the DSN by which a gateway of this process asks the history; "" is the configuration's.
 	analyst string
 	// telemetry is nil if nothing is measured.
@@ -329,6 +335,13 @@ func (p *Process) Mirror(ctx context.Context, repository string) (*gitrepo.Repo,
 // shutdownPatience bounds how long the last metrics are pushed.
 const shutdownPatience = 3 * time.Second
 
+// Backend returns what a gateway of this process serves, once it listens.
+func (p *Process) Backend() api.Backend {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.backend
+}
+
 // Close closes the mirrors and the loaders of target graphs. No service may run any more.
 func (p *Process) Close() error {
 	p.mu.Lock()
@@ -379,11 +392,15 @@ func (p *Process) gateway(ctx context.Context) error {
 	}
 	history := analytics.New(p.analystDSN, time.Now)
 	defer history.Close()
+	var simulate asked.Simulate
+	if p.Program != "" {
+		simulate = whatif.New(whatif.Options{Log: p.log(events.ServiceGateway), Program: p.Program})
+	}
 	g, err := gateway.New(gateway.Options{
 		Log: p.log(events.ServiceGateway), Config: p.Configuration, Mirrors: p.Mirror, LogStore: builder.LogDir(p.Configuration.Data),
 		Instance: p.Instance, Logger: p.Logger, Snapshots: p.snapshots(), Hosts: hosts, Proxies: p.Configuration.Gateway.ProxyNetworks(),
 		SignIn:   signin.New(signin.Options{Issuers: issuers, Sessions: p.Configuration.Access.Sessions, URL: p.Configuration.Gateway.URL}),
-		Refusals: refused, Analyst: history, Health: p.healthOf(events.ServiceGateway), Board: p.Board, Meter: p.meter(events.ServiceGateway),
+		Refusals: refused, Analyst: history, Simulate: simulate, Health: p.healthOf(events.ServiceGateway), Board: p.Board, Meter: p.meter(events.ServiceGateway),
 	})
 	if err != nil {
 		return err
@@ -407,9 +424,11 @@ func (p *Process) gateway(ctx context.Context) error {
 	}
 	server := api.NewServer(ctx, g.Handler(), p.logger("gateway"))
 	served := make(chan error, 1)
-	go func() { served <- serve(server, listener) }()
+	go func() {
+		served <- serve(server, listening.Bounded(listening.Patient(listener, p.logger("gateway")), listening.Usual(p.Configuration.Gateway.ProxyNetworks()), p.logger("gateway")))
+	}()
 	p.mu.Lock()
-	p.ownGateway = own + listener.Addr().String()
+	p.ownGateway, p.backend = own+listener.Addr().String(), g
 	p.mu.Unlock()
 	if p.Listening != nil {
 		p.Listening(listener.Addr())
@@ -438,13 +457,17 @@ func (p *Process) lander(ctx context.Context) error {
 	poll := time.Hour
 	names := p.Configuration.QueueNames()
 	sort.Strings(names)
+	var branches []string
+	for _, name := range names {
+		branches = append(branches, p.Configuration.Queues[name].Branch)
+	}
 	for _, name := range names {
 		q := p.Configuration.Queues[name]
 		m, err := p.mirrorPatiently(ctx, q.Repository)
 		if err != nil {
 			return err
 		}
-		mainlines[name] = &lander.Branch{Queue: name, Name: q.Branch, Repo: m, Graphs: p.graphsOf(name), Timeout: q.Analysis.Timeout}
+		mainlines[name] = &lander.Branch{Queue: name, Name: q.Branch, Repo: m, Graphs: p.graphsOf(name), Timeout: q.Analysis.Timeout, Mainlines: branches}
 		flaky[name] = flakyPolicy(q.Flaky)
 		poll = min(poll, p.Configuration.RepositoryOf(q).Poll)
 	}
@@ -497,16 +520,18 @@ func Repositories(c *configuration.Configuration, h configuration.Host) (map[str
 	all := map[string]hosts.Host{}
 	for queue, repository := range h.Queues {
 		q := c.Queues[queue]
+		merges := q.Strategy == landing.Merge
+		moves := !merges && h.Branches == configuration.BranchesMove
 		switch h.Kind {
 		case configuration.HostGitHub:
 			owner, name, _ := strings.Cut(repository, "/")
-			at, err := atGitHub.New(github.Options{Owner: owner, Name: name, Branch: q.Branch, Queue: queue, Label: h.Label, Merges: q.Strategy == landing.Merge})
+			at, err := atGitHub.New(github.Options{Owner: owner, Name: name, Branch: q.Branch, Queue: queue, Label: h.Label, Merges: merges, Moves: moves})
 			if err != nil {
 				return nil, fmt.Errorf("the repository of the queue %s at %s: %w", queue, h.URL, err)
 			}
 			all[queue] = at
 		case configuration.HostGitLab:
-			all[queue] = atGitLab.New(gitlab.Options{Project: repository, Branch: q.Branch, Queue: queue, Label: h.Label, Checks: h.Checks, Merges: q.Strategy == landing.Merge})
+			all[queue] = atGitLab.New(gitlab.Options{Project: repository, Branch: q.Branch, Queue: queue, Label: h.Label, Checks: h.Checks, Merges: merges, Moves: moves})
 		default:
 			all[queue] = gitea.New(gitea.Options{URL: h.URL, Repository: repository, Branch: q.Branch, Queue: queue, Label: h.Label, Token: token})
 		}
@@ -557,7 +582,7 @@ func (p *Process) hosts(ctx context.Context) error {
 		return fmt.Errorf("the hosts service cannot listen on %s (hosts.listen in the configuration): %w", c.Listen, err)
 	}
 	server := hosts.NewServer(ctx, receiver.Handler(), logger)
-	go server.Serve(listener)
+	go server.Serve(listening.Bounded(listening.Patient(listener, logger), listening.Usual(p.Configuration.Gateway.ProxyNetworks()), logger))
 	defer server.Close()
 	logger.Info("webhooks of code hosts are taken", "address", listener.Addr().String())
 	return p.own(ctx, events.ServiceHosts, events.TopicHosts, func(ctx context.Context, partition int32) error {

@@ -111,7 +111,10 @@ func (s Study) Run(ctx context.Context) ([]Row, error) {
 	}
 	// A plan is gone once it is carried out, so there is little worth collecting often.
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
+	if given := debug.SetMemoryLimit(-1); given > memoryLimit { // a lower GOMEMLIMIT stands
+		debug.SetMemoryLimit(memoryLimit)
+		defer debug.SetMemoryLimit(given)
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	results := make([][]*course.Result, len(variants))

@@ -40,6 +40,8 @@ type options struct {
 	asJSON bool
 	who    string
 	why    string
+	// at is the moment whose models are listed, "" for now.
+	at string
 }
 
 // Command is `landfall models`.
@@ -53,6 +55,7 @@ func Command(load Load, logger *slog.Logger) *cobra.Command {
 	c.PersistentFlags().StringVar(&o.queue, "queue", os.Getenv("LANDFALL_QUEUE"), "queue (default: the configuration's only one)")
 	c.PersistentFlags().BoolVar(&o.asJSON, "json", false, "one JSON value")
 	list := o.command("list", "All models, oldest first, and which are in use", cobra.NoArgs, (*options).list)
+	client.AddAt(list, &o.at)
 	show := o.command("show VERSION", "A model's card: where it comes from, and how good it was", client.Exactly("VERSION"), (*options).show)
 	compare := o.command("compare VERSION [OTHER]", "Figures of two models on their newest windows; the other one is what is in use", cobra.RangeArgs(1, 2), (*options).compare)
 	promote := o.command("promote VERSION", "Put a model into use, from the next record on", client.Exactly("VERSION"), (*options).promote)
@@ -124,6 +127,13 @@ type row struct {
 }
 
 func (o *options) list(_ context.Context, _ journal.Log, reg *registry.Registry, _ []string, out io.Writer) error {
+	at, err := client.ParseAt(o.at)
+	if err != nil {
+		return err
+	}
+	if o.at != "" {
+		reg = reg.At(at.UnixMicro())
+	}
 	rows := make([]row, 0, len(reg.Entries))
 	for _, e := range reg.Entries {
 		r := row{Kind: prediction.KindName(e.Kind), Version: e.Model.Version, What: e.Event, At: time.UnixMicro(e.At).UTC(), Who: e.Who, Why: e.Why}

@@ -83,6 +83,14 @@ func TestTheFirstTokenIsMadeBesideTheLogAndMakesTheOthers(t *testing.T) {
 	if out, err = landfall(t, "token", "list"); err != nil || strings.Count(out, "\n") != 2 || !strings.Contains(out, "read, land") || strings.Contains(out, secret) {
 		t.Errorf("%v: %s", err, out)
 	}
+	out, err = landfall(t, "token", "create", "own", "--role", "contributor", "--queues", "shop")
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Setenv("LANDFALL_TOKEN", out[strings.LastIndex(out, "\n")+1:])
+	if out, err = landfall(t, "whoami", "--queue", "shop"); err != nil || !strings.Contains(out, "may land             your own changes alone\n") || !strings.Contains(out, "may pause            no: ") {
+		t.Errorf("%v: %s", err, out)
+	}
 	t.Setenv("LANDFALL_TOKEN", secret)
 	if out, err = landfall(t, "whoami"); err != nil || !strings.Contains(out, "for read, land alone") || !strings.Contains(out, "lander") {
 		t.Errorf("%v: %s", err, out)

@@ -413,6 +413,27 @@ func findsNothing(t *testing.T, uid int, network string) {
 			t.Errorf("%s was made", path)
 		}
 	}
+	m.nobodyElseReachesWhatIsLeft()
+}
+
+// nobodyElseReachesWhatIsLeft looks, as another user of the machine where that can be, for programs that steps have left. Those with
+// the bit of their owner would make whoever starts them the user of the service, or root.
+func (m *machine) nobodyElseReachesWhatIsLeft() {
+	m.Helper()
+	find := exec.Command("find", m.dir, "-perm", "/6000", "-type", "f")
+	own, _ := find.Output()
+	if !strings.Contains(string(own), "left-by-hostile") {
+		m.Errorf("the steps have left nothing: %s", own)
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	find = exec.Command("find", m.dir, "-perm", "/6000", "-type", "f")
+	find.Dir = "/" // which everybody may be in
+	find.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 64_999, Gid: 64_999}}
+	if others, _ := find.Output(); len(others) > 0 {
+		m.Errorf("other users reach what runs as that of the service:\n%s", others)
+	}
 }
 
 // A step that takes all that it can get has failed, and its author reads why. The service goes on, and so do the steps of others.
@@ -444,12 +465,12 @@ func TestAHostileStepFindsWhatNobodyKeepsFromIt(t *testing.T) {
 	if change.State != "rejected" {
 		t.Errorf("it is %s: %s\n%s", change.State, change.Why, logs)
 	}
-	kinds := []string{"path: ", "secret: ", "link: ", "write: ", "socket: /", "socket: @", "port: ", "broker: ", "shared memory: ", "key: ", "interface: "}
+	kinds := []string{"path: ", "secret: ", "link: ", "write: ", "socket: /", "socket: @", "port: ", "broker: ", "shared memory: ", "key: ", "interface: ", "lease: of a file", "crash: "}
 	for _, host := range m.facts.HostAddresses {
 		kinds = append(kinds, "port: "+net.JoinHostPort(host, m.facts.Ports[1]), "datagram: "+host)
 	}
 	if os.Geteuid() == 0 {
-		kinds = append(kinds, "privilege: ", "device: ", "namespace: ", "handle: ", "raw socket: for packets", "netlink: ")
+		kinds = append(kinds, "privilege: ", "device: ", "permissions: /dev/null", "namespace: ", "handle: ", "raw socket: for packets", "netlink: ")
 	}
 	for _, who := range []string{"nobody", "admin", "the user"} {
 		if strings.Contains(logs, ", as "+who) {

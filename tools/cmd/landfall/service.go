@@ -11,6 +11,7 @@ import (
 
 	"landfall.build/engine/prediction"
 	"landfall.build/events"
+	"landfall.build/platform/configuration"
 	"landfall.build/platform/health"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/ownership"
@@ -75,6 +76,11 @@ func serviceCommand(name string) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			for _, queue := range config.QueueNames() {
+				if config.Queues[queue].Shadow == configuration.On {
+					return fmt.Errorf("queue %s is a shadow (queues.%s.shadow in %s), which landfall up runs, with all services in one process", queue, queue, file)
+				}
+			}
 			if len(brokers) == 0 {
 				brokers = config.Broker.Brokers
 			}
@@ -108,7 +114,7 @@ func serviceCommand(name string) *cobra.Command {
 			defer log.Close()
 			p := &pipeline.Process{
 				Configuration: config, Log: log, Instance: instance, Version: version, Logger: logger, History: history, TrainEvery: every, Metrics: metrics,
-				Board: health.NewBoard(log.Admin()),
+				Board: health.NewBoard(log.Admin()), Program: program(),
 				Owner: ownership.Group{Brokers: brokers, ClientID: "landfall-" + name + "-" + instance, Log: logger, Client: broker.Access(config, brokers, name)()},
 			}
 			defer p.Close()
@@ -171,3 +177,12 @@ func trainNow(cmd *cobra.Command, p *pipeline.Process) error {
 
 // historyDSN is the variable of the environment that names a ClickHouse, for a password that is in no file.
 const historyDSN = "LANDFALL_CLICKHOUSE_DSN"
+
+// program returns the path of this program, "" if it is not known.
+func program() string {
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return path
+}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/embedded/stack"
 	"landfall.build/tools/remote"
+	"landfall.build/tools/shadow"
 )
 
 const defaultConfig = "landfall.config.yaml"
@@ -35,7 +37,8 @@ func defaults() configuration.Defaults {
 
 func upCommand() *cobra.Command {
 	var file, branch, data, listen, path, metrics string
-	var openNetwork bool
+	var openNetwork, shadowed bool
+	var last int
 	var logs logging
 	c := &cobra.Command{
 		Use:   "up [REPOSITORY…]",
@@ -58,6 +61,12 @@ func upCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if shadowed {
+				for name, q := range config.Queues {
+					q.Shadow = configuration.On
+					config.Queues[name] = q
+				}
+			}
 			for _, name := range config.QueueNames() {
 				q := config.Queues[name]
 				// A disk may still be mounted, and a permission changed: it is only a warning.
@@ -66,7 +75,7 @@ func upCommand() *cobra.Command {
 				if err == nil && (path != "" || len(args) > 0) {
 					err = remote.CheckBranch(cmd.Context(), url, q.Branch)
 				}
-				if err == nil && path != "" {
+				if err == nil && path != "" && q.Shadow != configuration.On {
 					err = remote.CheckPush(cmd.Context(), path, q.Branch)
 				}
 				if err != nil && len(args) > 0 {
@@ -90,11 +99,19 @@ func upCommand() *cobra.Command {
 			if config.Data, err = filepath.Abs(config.Data); err != nil {
 				return err
 			}
+			if err := shadow.Check(config); err != nil {
+				return err
+			}
+			followers, err := shadow.Prepare(cmd.Context(), shadow.Options{Configuration: config, Logger: logger, Last: last})
+			if err != nil {
+				return err
+			}
+			defer shadow.Close(followers)
 			if len(args) > 0 {
 				fitAdapters(cmd.Context(), config, logger, os.Stderr)
 			}
 			for {
-				err := runStack(cmd.Context(), stack.Options{Configuration: config, Logger: logger, Version: version, History: true, Metrics: metrics})
+				err := runStack(cmd.Context(), stack.Options{Configuration: config, Logger: logger, Version: version, History: true, Metrics: metrics, Program: program()}, followers)
 				changed, is := errors.AsType[stack.ToolsChangedError](err)
 				if !is {
 					return err
@@ -106,6 +123,8 @@ func upCommand() *cobra.Command {
 	c.Flags().StringVar(&file, "config", defaultConfig, "configuration file")
 	c.Flags().StringVar(&branch, "branch", "", "mainline of the repositories given (default: the repository's; for a URL, main)")
 	c.Flags().StringVar(&path, "path", "", "PATH of steps for the repositories given; \"$PATH\" for yours (default "+configuration.DefaultPath+")")
+	c.Flags().BoolVar(&shadowed, "shadow", false, "follow what others land, decide and build as configured, and push nothing (landfall analytics reports)")
+	c.Flags().IntVar(&last, "shadow-last", 0, "have a new shadow begin with the newest `COMMITS` of the mainline")
 	c.Flags().StringVar(&data, "data", "", "data directory (default: the configuration's)")
 	c.Flags().StringVar(&listen, "listen", "", "address of the gateway (default: the configuration's)")
 	c.Flags().BoolVar(&openNetwork, "open-network", false, "let whoever reaches --listen from other machines land and steer (access.open_network)")
@@ -115,12 +134,13 @@ func upCommand() *cobra.Command {
 }
 
 // runStack runs everything until the context ends or a part of it fails, and says on standard error where it is.
-func runStack(ctx context.Context, o stack.Options) error {
+func runStack(ctx context.Context, o stack.Options, followers []*shadow.Follower) error {
 	s, err := stack.Start(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	defer shadow.Follow(ctx, followers, s.Backend())()
 	config := o.Configuration
 	if err := untilRead(ctx, s); err != nil || ctx.Err() != nil {
 		return err
@@ -128,7 +148,11 @@ func runStack(ctx context.Context, o stack.Options) error {
 	fmt.Fprintf(os.Stderr, "landfall is up: %s, log at %s, data in %s\n", s.URL(), strings.Join(s.Brokers(), ","), config.Data)
 	for _, name := range config.QueueNames() {
 		q := config.Queues[name]
-		fmt.Fprintf(os.Stderr, "  queue %s: %s of %s\n", name, q.Branch, config.RepositoryOf(q).URL)
+		if i := slices.IndexFunc(followers, func(f *shadow.Follower) bool { return f.Queue() == name }); i >= 0 {
+			fmt.Fprintf(os.Stderr, "  queue %s: a shadow of %s of %s, to which nothing is pushed\n", name, q.Branch, followers[i].Followed())
+		} else {
+			fmt.Fprintf(os.Stderr, "  queue %s: %s of %s\n", name, q.Branch, config.RepositoryOf(q).URL)
+		}
 		fmt.Fprintf(os.Stderr, "    PATH of steps: %s\n", q.Steps.Environment.Path)
 	}
 	fmt.Fprintf(os.Stderr, "  web page: %s/\n", s.URL())
@@ -141,7 +165,12 @@ func runStack(ctx context.Context, o stack.Options) error {
 	if url := s.MetricsURL(); url != "" {
 		fmt.Fprintf(os.Stderr, "  metrics and health: %s/metrics, /readyz\n", url)
 	}
-	fmt.Fprintf(os.Stderr, "land a change with: landfall land --server %s REF\n", s.URL())
+	if len(followers) < len(config.Queues) {
+		fmt.Fprintf(os.Stderr, "land a change with: landfall land --server %s REF\n", s.URL())
+	}
+	if len(followers) > 0 {
+		fmt.Fprintf(os.Stderr, "see what the queue would have done: landfall analytics --server %s\n", s.URL())
+	}
 	for _, over := range config.Over(time.Now()) {
 		fmt.Fprintf(os.Stderr, "  warning: %s\n", over)
 	}
@@ -331,6 +360,10 @@ func warningsOf(config *configuration.Configuration) (list []string) {
 	}
 	if b := config.Broker; b.TLS.Enabled != configuration.On && (b.SASL.Mechanism == configuration.SASLPlain || b.SASL.Mechanism == configuration.SASLOAuth) {
 		list = append(list, fmt.Sprintf("broker: sasl.mechanism %s without tls sends the secret readable over the network", b.SASL.Mechanism))
+	}
+	if err := config.CheckOpen(); err != nil {
+		// A warning: other services run with this file, and a flag may name another address.
+		list = append(list, fmt.Sprintf("the gateway does not start with this: %v", err))
 	}
 	for _, name := range config.QueueNames() {
 		queue := config.Queues[name]

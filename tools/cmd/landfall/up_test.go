@@ -117,6 +117,25 @@ func TestValidateWarnsOfAQuarantineThatIsOver(t *testing.T) {
 	}
 }
 
+func TestValidateWarnsOfAGatewayThatWouldNotStart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	for access, warned := range map[string]bool{"{mode: open}": true, "{open_network: on}": false, "{mode: required}": false} {
+		text := "version: 1\nrepositories: {r: {url: r.git}}\nqueues: {a: {repository: r}}\ngateway: {listen: ':7878'}\naccess: " + access + "\n"
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cmd, out := root(), &bytes.Buffer{}
+		cmd.SetArgs([]string{"validate", file})
+		cmd.SetOut(out)
+		if err := cmd.ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); strings.Contains(got, "  warning: the gateway does not start with this: the gateway listens on :7878, ") != warned {
+			t.Errorf("with access: %s validate prints\n%s", access, got)
+		}
+	}
+}
+
 func TestWithoutAConfigurationInitIsNamed(t *testing.T) {
 	cmd := root()
 	cmd.SetArgs([]string{"up", "--config", filepath.Join(t.TempDir(), "none.yaml")})

@@ -21,6 +21,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"landfall.build/platform/listening"
 )
 
 // Options of a broker.
@@ -102,7 +104,7 @@ func start(o Options, lock *os.File) (*Broker, error) {
 		kfake.ClusterID("landfall-embedded"),
 		kfake.DataDir(filepath.Join(o.Dir, "log")),
 		kfake.DefaultNumPartitions(1),
-		kfake.ListenFn(func(string, string) (net.Listener, error) { return listener, nil }),
+		kfake.ListenFn(func(string, string) (net.Listener, error) { return listening.Patient(listener, o.Log), nil }),
 		kfake.EnableSASL(),
 		kfake.Superuser("SCRAM-SHA-256", User, secret),
 		kfake.WithLogger(brokerLog{o.Log}),

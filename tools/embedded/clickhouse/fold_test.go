@@ -35,6 +35,7 @@ type foldedChange struct {
 	received, admitted, analyzed, decided                                     int64
 	landed, rejected, ejected, cancelled, rejectedForItself, revised, endedAt int64
 	outcome                                                                   string
+	conflicting                                                               bool
 }
 
 type foldedBuild struct {
@@ -58,8 +59,9 @@ type foldedRefusal struct {
 }
 
 type foldedRejection struct {
-	queue, target, change string
-	revision              uint64
+	queue, target, change, version string
+	revision                       uint64
+	at                             int64
 }
 
 type foldedProof struct {
@@ -174,12 +176,14 @@ func (f *folded) take(e journal.Entry) {
 		earliest(&f.change(q, m.Change).landed, orTime(m.StampUs))
 	case *eventsv1.ChangeRejected:
 		c := f.change(q, m.Change)
+		// One that was rejected again, after a retry, has the greater class.
+		c.conflicting = (c.rejected == 0 || c.conflicting) && m.Reason.GetClass() == eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT
 		earliest(&c.rejected, orTime(m.StampUs))
 		if class := m.Reason.GetClass(); class == eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED || class == eventsv1.ReasonClass_REASON_CLASS_INVALID {
 			earliest(&c.rejectedForItself, orTime(m.StampUs))
 		}
 		for _, p := range m.Reason.GetFailed() {
-			f.rejections = append(f.rejections, foldedRejection{q, p.Version.Target, m.Change.Change, m.Change.Revision})
+			f.rejections = append(f.rejections, foldedRejection{q, p.Version.Target, m.Change.Change, versionOf(q, p.Version), m.Change.Revision, orTime(m.StampUs)})
 		}
 	case *eventsv1.ChangeEjected:
 		earliest(&f.change(q, m.Change).ejected, orTime(m.StampUs))
@@ -367,6 +371,61 @@ func (f *folded) rejecting() figures {
 				seen[who] = true
 				list.add(key, at, 1, 2)
 			}
+		}
+	}
+	return list
+}
+
+// since is what all that failed of a rejected change has done since: failed, passed or "".
+func (f *folded) since(c *foldedChange) string {
+	failed, passed := false, false
+	for i, all := 0, true; i < len(f.rejections); i++ {
+		r := f.rejections[i]
+		if r.queue != c.queue || r.change != c.change || r.revision != c.revision {
+			continue
+		}
+		failedAgain, passedAgain := false, false
+		for _, run := range f.runs {
+			if run.version == r.version && run.started > r.at {
+				failedAgain = failedAgain || run.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED
+				passedAgain = passedAgain || run.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED
+			}
+		}
+		if all {
+			failed, passed, all = failedAgain, passedAgain, false
+		}
+		failed, passed = failed && failedAgain, passed && passedAgain
+	}
+	switch {
+	case passed:
+		return "passed"
+	case failed:
+		return "failed"
+	}
+	return ""
+}
+
+// verdicts: landed, rejected, conflicting, confirmed, contradicted, ejected.
+func (f *folded) verdicts() figures {
+	list := figures{}
+	for _, c := range f.changes {
+		of, is := map[string]int{"landed": 0, "rejected": 1, "ejected": 5}[c.outcome]
+		if !is {
+			continue
+		}
+		key := row(c.queue, weekOf(c.endedAt))
+		list.add(key, of, 1, 6)
+		if c.outcome != "rejected" {
+			continue
+		}
+		if c.conflicting {
+			list.add(key, 2, 1, 6)
+		}
+		switch f.since(c) {
+		case "failed":
+			list.add(key, 3, 1, 6)
+		case "passed":
+			list.add(key, 4, 1, 6)
 		}
 	}
 	return list

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"landfall.build/events/seedtest"
+	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/gateway/analytics"
 )
 
@@ -26,7 +27,7 @@ func TestTheGatewaysFiguresAreAFoldOfTheLog(t *testing.T) {
 	}
 	h := analytics.New(func() string { return dsn }, func() time.Time { return newest })
 	defer h.Close()
-	waits, accuracies, rejecting, hours, bypasses, builds := figures{}, figures{}, figures{}, figures{}, figures{}, figures{}
+	waits, accuracies, rejecting, hours, bypasses, builds, verdicts := figures{}, figures{}, figures{}, figures{}, figures{}, figures{}, figures{}
 	for _, queue := range queues {
 		a, err := h.Ask(t.Context(), queue, 104)
 		if err != nil {
@@ -39,6 +40,15 @@ func TestTheGatewaysFiguresAreAFoldOfTheLog(t *testing.T) {
 			waits[queue+" "+w.Week] = []float64{float64(w.Landed), w.Mean, w.Admission, w.Analysis, w.Worker, w.Building, w.Behind, w.Push}
 			if sum := w.Admission + w.Analysis + w.Worker + w.Building + w.Behind + w.Push; math.Abs(sum-w.Mean) > 1e-6 || w.P50 > w.P95 {
 				t.Errorf("%s, %s: the parts add up to %g, the mean is %g; half landed within %g, 95 of 100 within %g", queue, w.Week, sum, w.Mean, w.P50, w.P95)
+			}
+		}
+		for _, w := range a.Verdicts {
+			verdicts[queue+" "+w.Week] = []float64{float64(w.Landed), float64(w.Rejected), float64(w.Conflicting), float64(w.Confirmed), float64(w.Contradicted), float64(w.Ejected)}
+		}
+		for i, r := range a.Rejected {
+			c := f.change(queue, &eventsv1.ChangeRef{Change: r.Change, Revision: r.Revision})
+			if c.outcome != "rejected" || c.endedAt != r.At.UnixMicro() || r.Since != f.since(c) || i > 0 && r.At.After(a.Rejected[i-1].At) {
+				t.Errorf("%s: the rejection %+v is %+v, and what failed has %q since", queue, r, c, f.since(c))
 			}
 		}
 		for _, w := range a.Predictions {
@@ -80,6 +90,7 @@ func TestTheGatewaysFiguresAreAFoldOfTheLog(t *testing.T) {
 	}
 	sameFigures(t, "waits", "landed, mean, admission, analysis, worker, building, behind, push", f.waits(), waits)
 	sameFigures(t, "predictions", "changes, predicted_rate, landed_rate, brier, calibration_error, durations, mean_seconds, mean_error, covered", without(wanted, 6), accuracies)
+	sameFigures(t, "verdicts", "landed, rejected, conflicting, confirmed, contradicted, ejected", f.verdicts(), verdicts)
 	sameFigures(t, "rejections", "rejections, changes", f.rejecting(), rejecting)
 	sameFigures(t, "bypasses", "landed, bypassing, rate", rowsOf(t, c, "bypass_rate", "queue, week", "landed, bypassing, rate"), bypasses)
 	sameFigures(t, "builds", "changes, builds, aborted, per_change", rowsOf(t, c, "builds_per_change", "queue, week", "changes, builds, aborted, per_change"), builds)
@@ -95,7 +106,7 @@ func TestTheGatewaysFiguresAreAFoldOfTheLog(t *testing.T) {
 		w[2] = w[1] / w[0]
 	}
 	sameFigures(t, "work", "changes, hours, per_change", wantedHours, hours)
-	for name, of := range map[string]figures{"waits": waits, "predictions": accuracies, "rejections": rejecting, "work": hours, "builds": builds, "bypasses": bypasses} {
+	for name, of := range map[string]figures{"verdicts": verdicts, "waits": waits, "predictions": accuracies, "rejections": rejecting, "work": hours, "builds": builds, "bypasses": bypasses} {
 		if len(of) < 3 {
 			t.Errorf("%s was compared in %d rows", name, len(of))
 		}

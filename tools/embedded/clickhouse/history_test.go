@@ -88,15 +88,19 @@ func open(dsn, logID string) func(ctx context.Context) (historian.Store, error) 
 // inventor makes events such as the services write, on a few queues, with repeats, zombies and rubbish.
 type inventor struct {
 	random *rand.Rand
-	log    journal.Log
-	terms  map[string][]int64
-	n      int
+	// verdicts draws what becomes of rejected changes.
+	verdicts *rand.Rand
+	log      journal.Log
+	terms    map[string][]int64
+	n        int
+	// failed has versions that rejected a change.
+	failed []*eventsv1.TargetVersion
 	// every is the time between two events.
 	every time.Duration
 }
 
 func newInventor(seed uint64, log journal.Log) *inventor {
-	return &inventor{random: rand.New(rand.NewPCG(seed, 1)), log: log, terms: map[string][]int64{}, every: 1234567 * time.Microsecond}
+	return &inventor{random: rand.New(rand.NewPCG(seed, 1)), verdicts: rand.New(rand.NewPCG(seed, 2)), log: log, terms: map[string][]int64{}, every: 1234567 * time.Microsecond}
 }
 
 func (v *inventor) change() *eventsv1.ChangeRef {
@@ -139,7 +143,8 @@ func (v *inventor) next(t testing.TB) {
 	switch v.random.IntN(19) {
 	case 0:
 		topic, e.Source, e.Message = events.TopicChanges, events.ServiceGateway, &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{
-			Queue: e.Queue, Change: c.Change, Revision: c.Revision, Author: "ann", Team: "shop", ReceivedUs: us - 1_000_000}}
+			Queue: e.Queue, Change: c.Change, Revision: c.Revision, Author: "ann", Team: "shop", ReceivedUs: us - 1_000_000,
+			Actor: &eventsv1.Actor{Issuer: "https://id.example.com", Subject: "ann"}}}
 		e.Subject = c.Change
 	case 1:
 		topic, e.Source, e.Message = events.TopicChanges, events.ServiceAnalyzer, &eventsv1.ChangeAnalyzed{Change: c, FilesChanged: 3, FinishedUs: us}
@@ -147,10 +152,20 @@ func (v *inventor) next(t testing.TB) {
 		topic, e.Source, e.Message = events.TopicChanges, events.ServiceLander, &eventsv1.ChangeLanded{Change: c, Commits: []string{"a", "b"}, StampUs: us}
 	case 3:
 		c.Change = fmt.Sprintf("c%d", v.random.IntN(30)) // no revision is rejected and ejected
-		topic, e.Source, e.Message = events.TopicChanges, events.ServiceLander, &eventsv1.ChangeRejected{Change: c, Reason: &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED, Failed: v.proofs()}, StampUs: us}
+		reason := &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED, Failed: v.proofs()}
+		if v.verdicts.IntN(4) == 0 {
+			reason = &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_MERGE_CONFLICT}
+		}
+		for _, p := range reason.Failed {
+			v.failed = append(v.failed, p.Version)
+		}
+		topic, e.Source, e.Message = events.TopicChanges, events.ServiceLander, &eventsv1.ChangeRejected{Change: c, Reason: reason, StampUs: us}
 	case 4, 5, 6:
 		build, _ := v.build()
 		step := v.version()
+		if len(v.failed) > 0 && v.verdicts.IntN(2) == 0 {
+			step = v.failed[v.verdicts.IntN(len(v.failed))]
+		}
 		took := v.random.Int64N(9_000_000)
 		if v.random.IntN(9) == 0 {
 			took = v.random.Int64N(9_000_000_000) // hours

@@ -19,6 +19,7 @@ import (
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/ownership"
 	"landfall.build/platform/journal/rights"
+	"landfall.build/services/gateway/api"
 	"landfall.build/services/tracer"
 	"landfall.build/tools/embedded/broker"
 	"landfall.build/tools/pipeline"
@@ -36,6 +37,8 @@ type Options struct {
 	History bool
 	// Metrics is the address at which metrics and health are shown; empty is nowhere.
 	Metrics string
+	// Program runs as landfall, for what the gateway simulates; empty simulates nothing.
+	Program string
 	// ToolsEvery is how often the tools of steps are asked whether they are still those of the start; 0 is every 30 s.
 	ToolsEvery time.Duration
 }
@@ -87,7 +90,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		Configuration: c, Log: log, Instance: "up", Version: o.Version, Logger: o.Logger,
 		Owner:     ownership.Static{Log: o.Logger, Partitions: log.Partitions()},
 		Listening: func(a net.Addr) { listening <- a },
-		Metrics:   o.Metrics, Board: health.NewBoard(log.Admin()),
+		Metrics:   o.Metrics, Program: o.Program, Board: health.NewBoard(log.Admin()),
 	}
 	if err := s.process.Begin(ctx); err != nil {
 		s.Close()
@@ -165,6 +168,9 @@ func (s *Stack) Secret() string {
 	}
 	return s.broker.SecretFile()
 }
+
+// Backend returns what the stack's gateway serves, nil if there is none.
+func (s *Stack) Backend() api.Backend { return s.process.Backend() }
 
 // Log returns the stack's log.
 func (s *Stack) Log() *kafka.Log { return s.log }

@@ -16,6 +16,7 @@ import (
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/reading"
+	"landfall.build/services/lander"
 )
 
 // landerRun is the lander on one partition, as far as the log determines it: that an intention answers its decision
@@ -202,10 +203,14 @@ func (r *landerRun) intended(ctx context.Context, e *journal.Entry, f *eventsv1.
 	if refused := guard.MayLand(c, found); refused != nil {
 		impossible = "the guard refuses it: " + refused.Message
 	}
+	heads := f.Heads
+	if c := q.lineup.PendingAt(f.Change); c != nil {
+		heads = lander.HeadsOf(c.Admission, f.Commits)
+	}
 	computed := &eventsv1.LandIntended{
 		Change: d.item.Change, Decision: d.item.Decision, Base: q.lineup.Head, Commits: f.Commits, Tree: f.Tree, Proof: found.Proof,
 		Bypasses: q.passed(d.item.Bypasses, f.Bypasses), StampUs: d.decision.StampUs, Deleted: f.Deleted,
-		Quarantined: f.Quarantined,
+		Quarantined: f.Quarantined, Heads: heads,
 	}
 	return r.compare(e, r.authors.version, impossible, computed, func() []journal.Entry { return []journal.Entry{*d.entry} })
 }

@@ -249,6 +249,13 @@ func TestALandingThatTheLogDoesNotBearOutIsFound(t *testing.T) {
 			}
 			return is
 		},
+		"moves a branch": func(m proto.Message) bool {
+			f, is := m.(*eventsv1.LandIntended)
+			if is {
+				f.Heads = append(f.Heads, &eventsv1.ReviewHead{Review: &eventsv1.Review{Branch: "refs/heads/another"}})
+			}
+			return is
+		},
 		"deletes another": func(m proto.Message) bool {
 			f, is := m.(*eventsv1.ChangeLanded)
 			if is {

@@ -5,9 +5,11 @@ package history
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -34,6 +36,8 @@ type History struct {
 	Settings *eventsv1.QueueSettings
 	// targets are the runs of each target.
 	targets map[string]*runs
+	// names has each name of a target once.
+	names map[string]string
 }
 
 type revision struct {
@@ -65,7 +69,7 @@ type runs struct {
 
 // New returns the history of a queue of which nothing was read.
 func New() *History {
-	return &History{revisions: map[revision]*decided{}, builds: map[string]revision{}, targets: map[string]*runs{}}
+	return &History{revisions: map[revision]*decided{}, builds: map[string]revision{}, targets: map[string]*runs{}, names: map[string]string{}}
 }
 
 // Read reads what a log holds of a queue now.
@@ -75,7 +79,60 @@ func Read(ctx context.Context, log journal.Log, queue string) (*History, error) 
 	if err != nil {
 		return nil, err
 	}
-	r, err := reading.To(ctx, log, events.TopicSpeculations, partition, end, reading.Options{})
+	return readFrom(ctx, log, queue, partition, 0, end, func(*History, int64, int64) error { return nil })
+}
+
+// ErrTooManyTargets is returned for changes that affect more targets, all together, than are kept.
+var ErrTooManyTargets = errors.New("the changes affect too many targets together")
+
+const (
+	// mostTargets bounds the targets that are kept of the newest changes, those of each counted.
+	mostTargets = 2_000_000
+	// forgetEvery is after how many records those of older changes are forgotten.
+	forgetEvery = 500
+)
+
+// ReadNewest is Read of the newest records of the queue's partition, so many at most, and of so many changes: of older ones it keeps no
+// targets. It calls each after every record, with how many were read and of how many; an error of each ends it.
+func ReadNewest(ctx context.Context, log journal.Log, queue string, records int64, changes int, each func(read, of int64) error) (*History, error) {
+	partition := events.PartitionOf(queue, log.Partitions())
+	end, err := log.End(ctx, events.TopicSpeculations, partition)
+	if err != nil {
+		return nil, err
+	}
+	return readFrom(ctx, log, queue, partition, max(0, end-records), end, func(h *History, read, of int64) error {
+		if read%forgetEvery == 0 || read == of {
+			if err := h.forget(changes); err != nil {
+				return err
+			}
+		}
+		return each(read, of)
+	})
+}
+
+// forget forgets the targets of all but so many of the newest changes that ended.
+func (h *History) forget(keep int) error {
+	targets := 0
+	for _, d := range slices.Backward(h.order) {
+		switch {
+		case len(d.affected) == 0:
+		case !d.ended:
+			targets += len(d.affected)
+		case keep > 0:
+			keep--
+			targets += len(d.affected)
+		default:
+			d.affected, d.meets, d.steps = nil, nil, map[string]*runs{}
+		}
+	}
+	if targets > mostTargets {
+		return ErrTooManyTargets
+	}
+	return nil
+}
+
+func readFrom(ctx context.Context, log journal.Log, queue string, partition int32, from, end int64, each func(h *History, read, of int64) error) (*History, error) {
+	r, err := reading.To(ctx, log, events.TopicSpeculations, partition, end, reading.Options{From: from})
 	if err != nil {
 		return nil, err
 	}
@@ -87,17 +144,23 @@ func Read(ctx context.Context, log journal.Log, queue string) (*History, error) 
 			return nil, err
 		}
 		switch {
-		case e == nil && !known:
+		case e == nil && !known && from == 0:
 			return nil, fmt.Errorf("the log has nothing of a queue %q", queue)
+		case e == nil && !known:
+			return nil, fmt.Errorf("the newest %d records of its partition have nothing of a queue %q", end-from, queue)
 		case e == nil:
 			return h, nil
 		}
-		if counts := terms.Counts(*e); !counts || e.Queue != queue {
-			continue
+		// A claim before the first record that is read is known by the records under it: the newest one is in force.
+		if e.Source == events.ServiceEnumerator && e.Term < from && e.Term > terms.Last(e.Source) {
+			terms.Restore(e.Source, e.Term)
 		}
-		if s, is := e.Message.(*eventsv1.Speculation); is {
+		if s, is := e.Message.(*eventsv1.Speculation); terms.Counts(*e) && e.Queue == queue && is {
 			known = true
 			h.Fold(s)
+		}
+		if err := each(h, e.Offset+1-from, end-from); err != nil {
+			return nil, err
 		}
 		if err := h.bounded(queue); err != nil {
 			return nil, err
@@ -215,9 +278,16 @@ func (h *History) analyzed(a *eventsv1.ChangeAnalyzed) {
 		return
 	}
 	d.affected = nil
+	seen := map[string]bool{}
 	for _, t := range a.Affected.Targets {
-		if !t.Trivial && t.Hash != "" && !slices.Contains(d.affected, t.Target) {
-			d.affected = append(d.affected, t.Target)
+		if !t.Trivial && t.Hash != "" && !seen[t.Target] {
+			name, known := h.names[t.Target]
+			if !known {
+				name = t.Target
+				h.names[name] = name
+			}
+			seen[name] = true
+			d.affected = append(d.affected, name)
 		}
 	}
 }
@@ -229,6 +299,23 @@ func (h *History) end(ref *eventsv1.ChangeRef, landed bool, reason *eventsv1.Rea
 			d.failed = failed[0].GetVersion().GetTarget()
 		}
 	}
+}
+
+// Keep keeps the newest changes for which something was built and that landed or were rejected, so many at most. It returns how many
+// these are, and when the first and the last one arrived.
+func (h *History) Keep(most int) (n int, first, last time.Time) {
+	var kept []*decided
+	for _, d := range slices.Backward(h.order) {
+		if len(kept) < most && d.ended && len(h.steps(d)) > 0 {
+			kept = append(kept, d)
+		}
+	}
+	slices.Reverse(kept)
+	h.order = kept
+	if len(kept) > 0 {
+		first, last = time.UnixMicro(kept[0].arrival), time.UnixMicro(kept[len(kept)-1].arrival)
+	}
+	return len(kept), first, last
 }
 
 // Left counts what of a history is not part of the trace.

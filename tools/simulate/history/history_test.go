@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
-	eventsv1 "landfall.build/events/v1"
+	"google.golang.org/protobuf/proto"
 
 	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/journal/memory"
 	"landfall.build/tools/simulate/course"
 	"landfall.build/tools/simulate/forecast"
@@ -189,5 +190,93 @@ func TestAHistoryHasTheStepsThatItsWorkersRan(t *testing.T) {
 		if again.Take(c) != lands[c.ID] {
 			t.Errorf("%s lands: %v", c.ID, !lands[c.ID])
 		}
+	}
+}
+
+// TestTheNewestPartOfALogIsReadAlone: it counts under the claim before it and under those within it, and the newest changes are kept.
+func TestTheNewestPartOfALogIsReadAlone(t *testing.T) {
+	log := memory.New(memory.Options{Partitions: 1})
+	put := func(term int64, m proto.Message) int64 {
+		t.Helper()
+		offsets, err := log.Append(t.Context(), events.TopicSpeculations, 0, events.Envelope{ID: "x", Source: events.ServiceEnumerator, Queue: "main", Time: time.Now(), Term: term, Message: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return offsets[0]
+	}
+	went := func(id string, at int64) *eventsv1.Speculation {
+		ref := &eventsv1.ChangeRef{Change: id, Revision: 1}
+		return &eventsv1.Speculation{StampUs: at * 1e6, Facts: []*eventsv1.Fact{
+			{Fact: &eventsv1.Fact_ChangeAdmitted{ChangeAdmitted: &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Change: id, Revision: 1}}}},
+			{Fact: &eventsv1.Fact_BuildPrepared{BuildPrepared: &eventsv1.BuildPrepared{Build: "of " + id, Change: ref}}},
+			{Fact: &eventsv1.Fact_StepFinished{StepFinished: &eventsv1.StepFinished{Build: "of " + id, Target: "//t", Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED, FinishedUs: 1e6}}},
+			{Fact: &eventsv1.Fact_ChangeLanded{ChangeLanded: &eventsv1.ChangeLanded{Change: ref}}},
+		}}
+	}
+	claim := &eventsv1.Claim{Instance: "i"}
+	first := put(-1, claim)
+	put(first, went("a", 1))
+	second := put(-1, claim)
+	put(second, went("b", 2))
+	put(first, went("late", 3)) // of an owner that was replaced
+	put(second, went("c", 4))
+	third := put(-1, claim)
+	put(second, went("late too", 5))
+	put(third, went("d", 6))
+	for records, want := range map[int64]string{100: "a b c d", 7: "b c d", 6: "b c d", 4: "c d", 3: "d"} {
+		calls := int64(0)
+		h, err := ReadNewest(t.Context(), log, "main", records, 9, func(read, of int64) error {
+			if calls++; read != calls || of != min(records, 9) {
+				t.Errorf("of %d records it tells %d of %d at the call %d", records, read, of, calls)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range h.order {
+			got = append(got, d.id())
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("of the newest %d records it reads %v, want %s", records, got, want)
+		}
+		n, from, to := h.Keep(2)
+		if wanted := min(2, len(got)); n != wanted || len(h.order) != wanted || h.order[n-1].id() != "d" || to.Unix() != 6 || from.After(to) {
+			t.Errorf("of %v it keeps %d, from %v to %v", got, n, from, to)
+		}
+	}
+	why := errors.New("enough")
+	if _, err := ReadNewest(t.Context(), log, "main", 100, 9, func(int64, int64) error { return why }); !errors.Is(err, why) {
+		t.Error(err)
+	}
+}
+
+// TestOfOlderChangesNoTargetsAreKept, but of those that are pending.
+func TestOfOlderChangesNoTargetsAreKept(t *testing.T) {
+	h := New()
+	for i, name := range []string{"old", "pending", "new", "newest"} {
+		ref := &eventsv1.ChangeRef{Change: name, Revision: 1}
+		facts := []*eventsv1.Fact{
+			{Fact: &eventsv1.Fact_ChangeAdmitted{ChangeAdmitted: &eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Change: name, Revision: 1}}}},
+			{Fact: &eventsv1.Fact_ChangeAnalyzed{ChangeAnalyzed: &eventsv1.ChangeAnalyzed{Change: ref, Affected: &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{{Target: "//a", Hash: "1"}, {Target: "//a", Hash: "2"}, {Target: "//b", Hash: "1"}}}}}},
+			{Fact: &eventsv1.Fact_ChangeLanded{ChangeLanded: &eventsv1.ChangeLanded{Change: ref}}},
+		}
+		if name == "pending" {
+			facts = facts[:2]
+		}
+		h.Fold(&eventsv1.Speculation{StampUs: int64(i), Facts: facts})
+	}
+	if err := h.forget(2); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{0, 2, 2, 2} {
+		if d := h.order[i]; len(d.affected) != want {
+			t.Errorf("of %s %d targets are kept, want %d", d.id(), len(d.affected), want)
+		}
+	}
+	h.order[1].affected = make([]string, mostTargets)
+	if err := h.forget(2); !errors.Is(err, ErrTooManyTargets) {
+		t.Errorf("with too many the error is %v", err)
 	}
 }

@@ -82,7 +82,7 @@ func main() {
 	}
 	for _, look := range []func(){
 		leftovers, environment, descriptors, paths, links, walk, writing, processes, signals, tracing, sharedMemory, keys, sockets, ports, broker, datagrams, gateway, rawSockets, interfaces,
-		privileges, devices, namespaces, kernel, handles, readResults, otherProcesses, limits,
+		privileges, devices, permissions, leases, crashes, namespaces, kernel, handles, readResults, otherProcesses, limits,
 	} {
 		look()
 	}
@@ -224,8 +224,8 @@ func processes() {
 		if bytes.Contains(cmdline, canary()) {
 			report("secret", "process %d has it in its arguments", pid)
 		}
-		for _, link := range []string{"cwd", "root", "exe"} {
-			if _, err := os.Stat(fmt.Sprintf("/proc/%d/%s/.", pid, link)); err == nil {
+		for _, link := range []string{"cwd/.", "root/.", "exe"} {
+			if _, err := os.Stat(fmt.Sprintf("/proc/%d/%s", pid, link)); err == nil {
 				report("process", "%s of process %d leads somewhere", link, pid)
 			}
 		}
@@ -304,8 +304,8 @@ func sharedMemory() {
 }
 
 var numbers = map[string]map[string]uintptr{
-	"amd64": {"add_key": 248, "request_key": 249, "keyctl": 250, "bpf": 321, "userfaultfd": 323, "kexec_load": 246, "perf_event_open": 298, "open_by_handle_at": 304, "setns": 308, "unshare": 272, "pivot_root": 155, "syslog": 103, "io_uring_setup": 425, "fanotify_init": 300, "process_vm_readv": 310, "pidfd_open": 434, "pidfd_getfd": 438},
-	"arm64": {"add_key": 217, "request_key": 218, "keyctl": 219, "bpf": 280, "userfaultfd": 282, "kexec_load": 104, "perf_event_open": 241, "open_by_handle_at": 265, "setns": 268, "unshare": 97, "pivot_root": 41, "syslog": 116, "io_uring_setup": 425, "fanotify_init": 262, "process_vm_readv": 270, "pidfd_open": 434, "pidfd_getfd": 438},
+	"amd64": {"add_key": 248, "request_key": 249, "keyctl": 250, "bpf": 321, "userfaultfd": 323, "kexec_load": 246, "perf_event_open": 298, "open_by_handle_at": 304, "setns": 308, "unshare": 272, "pivot_root": 155, "syslog": 103, "io_uring_setup": 425, "fanotify_init": 300, "process_vm_readv": 310, "pidfd_open": 434, "pidfd_getfd": 438, "memfd_secret": 447},
+	"arm64": {"add_key": 217, "request_key": 218, "keyctl": 219, "bpf": 280, "userfaultfd": 282, "kexec_load": 104, "perf_event_open": 241, "open_by_handle_at": 265, "setns": 268, "unshare": 97, "pivot_root": 41, "syslog": 116, "io_uring_setup": 425, "fanotify_init": 262, "process_vm_readv": 270, "pidfd_open": 434, "pidfd_getfd": 438, "memfd_secret": 447},
 }[runtime.GOARCH]
 
 // allowed reports whether the system did something.
@@ -405,6 +405,53 @@ func devices() {
 	}
 }
 
+// permissions sets those of the system's devices to what they are: who may do that may take them from everybody.
+func permissions() {
+	entries, _ := os.ReadDir("/dev")
+	for _, e := range entries {
+		path := "/dev/" + e.Name()
+		info, err := os.Lstat(path)
+		if err != nil || info.Mode()&fs.ModeCharDevice == 0 {
+			continue
+		}
+		if os.Chmod(path, info.Mode()&fs.ModePerm) == nil {
+			report("permissions", "%s", path)
+		}
+	}
+}
+
+// leases takes one of a file: it keeps whoever opens the file waiting, for 45 s, and again once it is taken again. All files can be
+// leased that this user has and nobody has open, so programs and settings of the system too by root.
+func leases() {
+	file, err := os.Open("hostile.json")
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	const setLease, setDelegation = 1024, 1040
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, file.Fd(), setLease, syscall.F_WRLCK); errno == 0 {
+		report("lease", "of a file")
+	}
+	delegation := struct {
+		flags    uint32
+		kind     uint16
+		reserved uint16
+	}{kind: syscall.F_RDLCK}
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, file.Fd(), setDelegation, uintptr(unsafe.Pointer(&delegation))); errno == 0 {
+		report("lease", "a delegation")
+	}
+}
+
+// crashes looks whether the kernel would give the memory of a process that crashes to a program of the machine, outside of all walls,
+// where its core_pattern names one. It does so whatever the limit of core dumps, unless that is 1.
+func crashes() {
+	syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_CORE, &limit); err != nil || limit.Cur != 1 || limit.Max != 1 {
+		report("crash", "the limit is %d", limit.Cur)
+	}
+}
+
 func namespaces() {
 	for name, flag := range map[string]uintptr{"user": syscall.CLONE_NEWUSER, "mount": syscall.CLONE_NEWNS, "network": syscall.CLONE_NEWNET} {
 		command := exec.Command("true")
@@ -444,6 +491,9 @@ func kernel() {
 		if allowed(name, flags) {
 			report("kernel", "%s", name)
 		}
+	}
+	if allowed("memfd_secret") {
+		report("kernel", "memory that is not counted")
 	}
 	const ringSize = 10
 	if allowed("syslog", ringSize) {
@@ -507,7 +557,7 @@ func leave() {
 		os.MkdirAll(folder, 0o755)
 		path := filepath.Join(folder, leftName)
 		if os.WriteFile(path, []byte(know.Marker), 0o644) == nil {
-			os.Chmod(path, 0o4755)
+			os.Chmod(path, 0o755|fs.ModeSetuid)
 		}
 	}
 	evil := "#!/bin/sh\necho " + know.Marker + " > " + strings.Join(know.Writable, "; echo x >> ") + "\n"
@@ -527,7 +577,7 @@ func leave() {
 	command := exec.Command("sh", "-c", "trap '' TERM HUP; exec 3>&-; while :; do echo left >> /tmp/"+leftName+"; sleep 0.1; done")
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	command.Start()
-	os.Chmod(".", 0o500)
+	os.Chmod(".", 0o555)
 }
 
 func leftovers() {

@@ -1,4 +1,5 @@
-package graphview
+// Package progress tells people on standard error what a command is doing while that takes long.
+package progress
 
 import (
 	"fmt"
@@ -17,9 +18,9 @@ const (
 	otherwise  = 5 * time.Second
 )
 
-// progress shows what is being done while it takes long: on a terminal in a line drawn again in place,
+// Progress shows what is being done while it takes long: on a terminal in a line drawn again in place,
 // elsewhere in a line now and then.
-type progress struct {
+type Progress struct {
 	out      io.Writer
 	terminal bool
 	stop     chan struct{}
@@ -30,8 +31,9 @@ type progress struct {
 	done, total int
 }
 
-func newProgress(out io.Writer) *progress {
-	p := &progress{out: out, stop: make(chan struct{}), stopped: make(chan struct{})}
+// New begins to tell, until End. What is to be told is said by Begin.
+func New(out io.Writer) *Progress {
+	p := &Progress{out: out, stop: make(chan struct{}), stopped: make(chan struct{})}
 	if f, is := out.(*os.File); is && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		p.terminal = true
 	}
@@ -39,20 +41,22 @@ func newProgress(out io.Writer) *progress {
 	return p
 }
 
-// begin shows what comes next. Without a total there is no count.
-func (p *progress) begin(what string, total int) {
+// Begin says what comes next, as in "fetching shop". Where total is above 0 it is how many of it there are ("changes analysed"), and Step counts
+// them. It may be called from several goroutines.
+func (p *Progress) Begin(what string, total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.what, p.done, p.total = what, 0, total
 }
 
-func (p *progress) step() {
+// Step counts one.
+func (p *Progress) Step() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done++
 }
 
-func (p *progress) line() string {
+func (p *Progress) line() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.total == 0 {
@@ -61,7 +65,7 @@ func (p *progress) line() string {
 	return fmt.Sprintf("%d of %d %s", p.done, p.total, p.what)
 }
 
-func (p *progress) show() {
+func (p *Progress) show() {
 	defer close(p.stopped)
 	pause, drawn := firstAfter, false
 	for {
@@ -83,8 +87,8 @@ func (p *progress) show() {
 	}
 }
 
-// end stops telling and removes the line from the terminal.
-func (p *progress) end() {
+// End stops telling and removes the line from the terminal.
+func (p *Progress) End() {
 	close(p.stop)
 	<-p.stopped
 }

@@ -1,4 +1,4 @@
-package graphview
+package progress
 
 import (
 	"strings"
@@ -10,17 +10,17 @@ import (
 func TestProgressIsSilentForASecondAndThenSaysWhatIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		p := newProgress(&out)
-		p.begin("changes analysed", 3)
+		p := New(&out)
+		p.Begin("changes analysed", 3)
 		time.Sleep(firstAfter - time.Millisecond)
 		synctest.Wait()
 		if out.Len() > 0 {
 			t.Errorf("%q before a second has passed", out.String())
 		}
-		p.step()
+		p.Step()
 		time.Sleep(otherwise)
 		synctest.Wait()
-		p.end()
+		p.End()
 		if out.String() != "1 of 3 changes analysed\n" {
 			t.Errorf("%q", out.String())
 		}

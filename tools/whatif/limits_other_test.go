@@ -1,0 +1,7 @@
+//go:build !linux
+
+package whatif
+
+const limited, greedy = "", ""
+
+func limits() string { return "" }
