@@ -44,7 +44,7 @@ func (q *Queue) Apply(m proto.Message, offset int64) Consequence {
 	case *eventsv1.ChangeReleased:
 		return q.release(f)
 	case *eventsv1.QueuePaused:
-		q.Paused = &Pause{f.Who, f.Why}
+		q.Paused = &Pause{f.Who, f.Why, f.StampUs}
 		return Consequence{Applied: true}
 	case *eventsv1.QueueResumed:
 		q.Paused = nil

@@ -93,8 +93,12 @@ type Intention struct {
 // Tip returns the last commit that it wants on the mainline.
 func (i *Intention) Tip() string { return i.Fact.Commits[len(i.Fact.Commits)-1] }
 
-// Pause says who paused a queue, and why.
-type Pause struct{ Who, Why string }
+// Pause says who paused a queue, why, and since when.
+type Pause struct {
+	Who, Why string
+	// SinceUS is in microseconds since 1970, 0 if it is not known.
+	SinceUS int64
+}
 
 // Queue is the lineup of one queue. The zero value is not usable; see New.
 type Queue struct {

@@ -34,7 +34,7 @@ func (q *Queue) Snapshot() *snapshotv1.Lineup {
 		m.Intention, m.IntentionOffset = q.Intention.Fact, q.Intention.Offset
 	}
 	if q.Paused != nil {
-		m.Paused = &snapshotv1.LineupPause{Who: q.Paused.Who, Why: q.Paused.Why}
+		m.Paused = &snapshotv1.LineupPause{Who: q.Paused.Who, Why: q.Paused.Why, SinceUs: q.Paused.SinceUS}
 	}
 	return m
 }
@@ -67,7 +67,7 @@ func Restore(m *snapshotv1.Lineup) (*Queue, error) {
 		q.Intention = &Intention{Fact: i, Offset: m.IntentionOffset}
 	}
 	if p := m.GetPaused(); p != nil {
-		q.Paused = &Pause{p.Who, p.Why}
+		q.Paused = &Pause{p.Who, p.Why, p.SinceUs}
 	}
 	return q, nil
 }

@@ -226,11 +226,13 @@ func (x *LineupChange) GetUrgent() bool {
 	return false
 }
 
-// LineupPause says who paused a queue, and why.
+// LineupPause says who paused a queue, why, and since when.
 type LineupPause struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Who           string                 `protobuf:"bytes,1,opt,name=who,proto3" json:"who,omitempty"`
-	Why           string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Who   string                 `protobuf:"bytes,1,opt,name=who,proto3" json:"who,omitempty"`
+	Why   string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	// 0 in snapshots that are older than it.
+	SinceUs       int64 `protobuf:"varint,3,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -279,6 +281,13 @@ func (x *LineupPause) GetWhy() string {
 	return ""
 }
 
+func (x *LineupPause) GetSinceUs() int64 {
+	if x != nil {
+		return x.SinceUs
+	}
+	return 0
+}
+
 var File_snapshots_v1_lineup_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_lineup_proto_rawDesc = "" +
@@ -302,10 +311,11 @@ const file_snapshots_v1_lineup_proto_rawDesc = "" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12.\n" +
 	"\x05holds\x18\x03 \x03(\v2\x18.landfall.events.v1.HoldR\x05holds\x12'\n" +
 	"\x0fadmitted_offset\x18\x04 \x01(\x03R\x0eadmittedOffset\x12\x16\n" +
-	"\x06urgent\x18\x05 \x01(\bR\x06urgent\"1\n" +
+	"\x06urgent\x18\x05 \x01(\bR\x06urgent\"L\n" +
 	"\vLineupPause\x12\x10\n" +
 	"\x03who\x18\x01 \x01(\tR\x03who\x12\x10\n" +
-	"\x03why\x18\x02 \x01(\tR\x03whyB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
+	"\x03why\x18\x02 \x01(\tR\x03why\x12\x19\n" +
+	"\bsince_us\x18\x03 \x01(\x03R\asinceUsB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
 
 var (
 	file_snapshots_v1_lineup_proto_rawDescOnce sync.Once

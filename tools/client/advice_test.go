@@ -153,10 +153,16 @@ func TestAWaitNeverEndsWellBeforeTheChangeHas(t *testing.T) {
 }
 
 func TestWhoNobodyNamedIsSaidToBeUnnamed(t *testing.T) {
-	for _, c := range []struct{ who, why, want string }{
-		{"", "", "; PAUSED by somebody"}, {"", "fire", "; PAUSED by somebody: fire"}, {"ada", "", "; PAUSED by ada"}, {"ada", "fire", "; PAUSED by ada: fire"},
+	since := time.Date(2026, 1, 5, 10, 0, 0, 0, time.Local)
+	for _, c := range []struct {
+		who, why string
+		since    time.Time
+		want     string
+	}{
+		{"", "", time.Time{}, "; PAUSED by somebody"}, {"", "fire", time.Time{}, "; PAUSED by somebody: fire"}, {"ada", "", time.Time{}, "; PAUSED by ada"},
+		{"ada", "fire", since, "; PAUSED by ada since 2026-01-05 10:00:00: fire"},
 	} {
-		if line := queueLine(view.Overview{Queue: "q", Paused: &view.Pause{Who: c.who, Why: c.why}}); !strings.HasSuffix(line, c.want) {
+		if line := queueLine(view.Overview{Queue: "q", Paused: &view.Pause{Who: c.who, Why: c.why, Since: c.since}}); !strings.HasSuffix(line, c.want) {
 			t.Errorf("%q by %q: %q", c.why, c.who, line)
 		}
 	}

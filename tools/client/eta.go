@@ -43,6 +43,8 @@ func briefETA(e *view.ETA, now time.Time) string {
 		return "-"
 	case e.Unknown != "":
 		return "unknown"
+	case late(e, now):
+		return "late"
 	case !e.To90.After(now):
 		return "any moment"
 	}
@@ -52,6 +54,9 @@ func briefETA(e *view.ETA, now time.Time) string {
 	}
 	return fmt.Sprintf("%d %s (%d-%d)", u.remaining(e.Median, now), u.name, u.remaining(e.From90, now), u.remaining(e.To90, now))
 }
+
+// late reports whether an estimate has not come true: with a probability of 95 % the change was to be decided a minute ago.
+func late(e *view.ETA, now time.Time) bool { return now.Sub(e.To90) > time.Minute }
 
 // decided is a sentence, after others, about when a change will be decided; "" if there is no estimate that says something.
 func decided(e *view.ETA, now time.Time) string {
@@ -72,6 +77,8 @@ func fullETA(e *view.ETA, now time.Time) string {
 		return ""
 	case e.Unknown != "":
 		return "no estimate: " + e.Unknown
+	case late(e, now):
+		return "later than expected"
 	case !e.To90.After(now):
 		return "at any moment"
 	}

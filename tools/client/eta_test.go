@@ -29,6 +29,7 @@ func TestAnEstimateIsToldInOneUnit(t *testing.T) {
 		{with(in(8*m, 10*m, 12*m, 15*m, 25*m), 0.004), "12 min (8-25)", "in about 12 min (50 %: 10 to 15, 90 %: 8 to 25); it is unlikely to land"},
 		{in(-m, -m, 20*time.Second, 20*m, 39*m), "within 39 min", "within 39 min with a probability of 95 %; it lands with a probability of 0.93"},
 		{in(-5*m, -4*m, -3*m, -2*m, -m), "any moment", "at any moment"},
+		{in(-5*m, -4*m, -3*m, -2*m, -m-time.Second), "late", "later than expected"},
 	} {
 		if got := briefETA(c.eta, now); got != c.brief {
 			t.Errorf("got %q, want %q", got, c.brief)

@@ -175,7 +175,14 @@ func queueLine(q view.Overview) string {
 		line += "; a shadow: it decides what others land, and pushes nothing"
 	}
 	if p := q.Paused; p != nil {
-		line += "; PAUSED by " + whoAndWhy(p.Who, p.Why)
+		who := Plain(cmp.Or(p.Who, "somebody"))
+		if !p.Since.IsZero() {
+			who += " since " + p.Since.Local().Format(time.DateTime)
+		}
+		line += "; PAUSED by " + who
+		if p.Why != "" {
+			line += ": " + Plain(p.Why)
+		}
 	}
 	if p := q.PausedByRemote; p != nil {
 		line += "; PAUSED by the remote: " + Plain(p.Sentence)

@@ -49,7 +49,7 @@ var shown = []struct {
 	// does makes the page what is shown of it, if that takes more than its address.
 	does func(*reader)
 }{
-	{"queues", "/", []string{"Paused by Grace: incident 7", "idle", "Ada Byron"}, nil},
+	{"queues", "/", []string{"Paused by Grace since", ": incident 7. Builds go on", "idle", "Ada Byron"}, nil},
 	{"queue", "/queues/shop", []string{"Count returns too", "Round prices up", "Pause", "Ada Byron, admin"}, nil},
 	{"queue-empty", "/queues/tools", []string{"Land your first change", "Pause"}, func(r *reader) {
 		// The showcase is at another port each time.

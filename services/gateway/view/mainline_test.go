@@ -3,6 +3,7 @@ package view_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
@@ -107,4 +108,15 @@ func TestWhatAForcePushDropsIsNotSaidToHaveLanded(t *testing.T) {
 	if sum, _, _, _ := s.look("b"); sum.State != view.StateWaiting || sum.Revision != 2 || sum.Dropped != nil {
 		t.Errorf("asked for again it is %s, revision %d", sum.State, sum.Revision)
 	}
+}
+
+func TestAPauseHasTheTimeOfItsFact(t *testing.T) {
+	s := begin(t)
+	at := time.Date(2023, 11, 14, 22, 13, 20, 0, time.UTC)
+	s.Fold(main, events.TopicChanges, &eventsv1.QueuePaused{Who: "sre", Why: "incident 7", StampUs: at.UnixMicro()})
+	s.Read(main, func(q *view.Queue) {
+		if p := q.Overview().Paused; p == nil || *p != (view.Pause{Who: "sre", Why: "incident 7", Since: at}) {
+			t.Errorf("paused: %+v", p)
+		}
+	})
 }

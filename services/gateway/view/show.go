@@ -31,6 +31,9 @@ func (q *Queue) Overview() Overview {
 	}
 	if p := q.lineup.Paused; p != nil {
 		o.Paused = &Pause{Who: p.Who, Why: p.Why}
+		if p.SinceUS != 0 {
+			o.Paused.Since = time.UnixMicro(p.SinceUS).UTC()
+		}
 	}
 	for _, f := range q.quarantines.List() {
 		if o.QuarantinedTotal++; len(o.Quarantined) < maxAnalysedShown {
@@ -214,7 +217,7 @@ func (q *Queue) ahead(c *change) []Ahead {
 			continue
 		}
 		out = append(out, Ahead{
-			Change: a.Change.GetChange(), Revision: a.Change.GetRevision(), State: q.standingOf(other, 0).state,
+			Change: a.Change.GetChange(), Title: other.admission.GetTitle(), Revision: a.Change.GetRevision(), State: q.standingOf(other, 0).state,
 			Targets: a.Targets, MergeConflict: a.MergeConflict, Required: a.Required,
 		})
 	}

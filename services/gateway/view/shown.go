@@ -208,6 +208,7 @@ type Uncovered struct {
 // Ahead is a pending change ahead of this one that it conflicts with, or requires.
 type Ahead struct {
 	Change   string `json:"change"`
+	Title    string `json:"title,omitempty"`
 	Revision uint64 `json:"revision"`
 	State    string `json:"state"`
 	// Targets in which they conflict, at most 8.
@@ -463,6 +464,8 @@ type Trouble struct {
 type Pause struct {
 	Who string `json:"who"`
 	Why string `json:"why"`
+	// Since is not given of a queue that was paused before that was kept.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // RemotePause is why landings are paused by the remote: it refuses every push. The lander tries again by itself.

@@ -125,7 +125,7 @@ func tell(s *transcript) {
 	s.Estimate(main, "a", "", 5, 6, 7, 9, 12)
 	s.Estimate(main, "b", "what it waits for has no estimate")
 	s.see("two builds run, and no worker is left for c")
-	s.Fold(main, events.TopicChanges, &eventsv1.QueuePaused{Who: "sre", Why: "incident 7"})
+	s.Fold(main, events.TopicChanges, &eventsv1.QueuePaused{Who: "sre", Why: "incident 7", StampUs: 1_700_000_000_000_000})
 	s.Fold(main, events.TopicChanges, &eventsv1.ChangeHeld{Change: "b", Hold: "manual", Who: "bob", Why: "wait for docs"})
 	s.see("paused by the sre, b held by bob")
 	s.Fold(main, events.TopicChanges, &eventsv1.QueueResumed{Who: "sre"})

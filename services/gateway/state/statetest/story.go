@@ -112,7 +112,7 @@ func (s *Story) Next() (out []journal.Entry) {
 	case kind == 2:
 		put(events.TopicChanges, &eventsv1.ChangeMoved{Change: d.id, Who: "ada", Why: "hotfix", StampUs: s.now})
 	case kind == 3:
-		put(events.TopicChanges, &eventsv1.QueuePaused{Who: "sre", Why: "incident"})
+		put(events.TopicChanges, &eventsv1.QueuePaused{Who: "sre", Why: "incident", StampUs: s.now})
 		put(events.TopicChanges, &eventsv1.MainlineUnreachable{Trouble: eventsv1.MainlineTrouble_MAINLINE_TROUBLE_BRANCH_MISSING, Message: "gone", SinceUs: s.now, StampUs: s.now})
 		put(events.TopicChanges, &eventsv1.LandingsPaused{Message: "frozen", SinceUs: s.now, StampUs: s.now})
 	case kind == 40:

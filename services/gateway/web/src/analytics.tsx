@@ -6,7 +6,7 @@ import type { Analytics as Figures, WeekOfWaits } from "./openapi"
 import { Plot, type Line } from "./plot"
 import { QueuePage } from "./queuepage"
 import { useRead } from "./read"
-import { choose, query } from "./router"
+import { choose, flakesPath, query } from "./router"
 import { Bar, seconds, WhatIf } from "./whatif"
 import { Ago, exact, plain } from "./words"
 
@@ -193,7 +193,10 @@ function Shown({ of }: { of: Figures }) {
         )}
       </section>
       <section class="plot">
-        <h2>Flaky targets</h2>
+        <h2>Flaky targets of the whole history</h2>
+        <p class="soft">
+          <a href={flakesPath(of.queue)}>Those that are known now</a>, with what each costs, its owners and quarantines.
+        </p>
         {of.flaky.length === 0 ? (
           <p class="soft">No version of a target failed in one run and passed in another, in the whole history.</p>
         ) : (

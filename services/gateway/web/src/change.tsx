@@ -1,6 +1,7 @@
 // The page of one change.
 
 import type { ComponentChildren } from "preact"
+import { useComputed } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import { Actions } from "./act"
 import { Failed, Futures, Landed, Timeline, Waits } from "./facts"
@@ -13,7 +14,7 @@ import { Revisions } from "./revisions"
 import { queuePath } from "./router"
 import { detailOf, queues, watch } from "./store"
 import { Times } from "./times"
-import { Ago, Eta, plain, plural, State, webLink } from "./words"
+import { Ago, Eta, etaSure, now, plain, plural, State, webLink } from "./words"
 
 export function Change({ queue, id }: { queue: string; id: string }) {
   const known = queues.value
@@ -87,7 +88,7 @@ function Known({ of }: { of: Detail }) {
         {of.position && <span>{of.position === 1 ? "first in the queue" : `place ${of.position} in the queue`}</span>}
         {of.position && (
           <span>
-            decided: <Eta of={of} />
+            decided: <Eta of={of} /> <Sure of={of} />
           </span>
         )}
         {of.steps_total > 0 && <Progress done={of.steps_done} total={of.steps_total} />}
@@ -115,6 +116,12 @@ function Known({ of }: { of: Detail }) {
       </div>
     </>
   )
+}
+
+// Sure is how sure the estimate beside it is.
+function Sure({ of }: { of: Detail }) {
+  const text = useComputed(() => etaSure(of.eta, now.value)).value
+  return text ? <span class="soft">({text})</span> : null
 }
 
 function About({ of }: { of: Detail }) {

@@ -7,10 +7,11 @@ import { changePath, choose, query } from "./router"
 import { Progress } from "./progress"
 import { Ago, duration, plain, plural, sentence, State } from "./words"
 
-export function ChangeLink({ queue, id }: { queue: string; id: string }) {
+// ChangeLink leads to a change, by its title where that is known.
+export function ChangeLink({ queue, id, title }: { queue: string; id: string; title?: string }) {
   return (
     <a href={changePath(queue, id)}>
-      <bdi>{plain(id)}</bdi>
+      <bdi>{plain(title || id)}</bdi>
     </a>
   )
 }
@@ -172,7 +173,13 @@ function AheadRow({ of, queue }: { of: Ahead; queue: string }) {
   return (
     <tr>
       <td>
-        <ChangeLink queue={queue} id={of.change} />
+        <ChangeLink queue={queue} id={of.change} title={of.title} />
+        {of.title && (
+          <>
+            {" "}
+            <code class="id">{plain(of.change)}</code>
+          </>
+        )}
       </td>
       <td>
         <State name={of.state} />

@@ -2,7 +2,7 @@
 
 import { useComputed } from "@preact/signals"
 import type { Overview, Pace } from "./openapi"
-import { Ago, duration, now, plural, plain } from "./words"
+import { Ago, duration, exact, now, plural, plain } from "./words"
 
 // troubles are the sentences of what keeps a queue from landing, the worst first.
 export function troubles(q: Overview): string[] {
@@ -10,7 +10,7 @@ export function troubles(q: Overview): string[] {
   for (const s of q.service_troubles ?? []) out.push(s.sentence)
   if (q.mainline_unreachable) out.push(q.mainline_unreachable.sentence)
   if (q.paused_by_remote) out.push(q.paused_by_remote.sentence)
-  if (q.paused) out.push(`Paused by ${q.paused.who || "somebody"}${q.paused.why ? `: ${q.paused.why}` : ""}. Builds go on, nothing lands.`)
+  if (q.paused) out.push(`Paused by ${q.paused.who || "somebody"}${q.paused.since ? ` since ${exact(q.paused.since)}` : ""}${q.paused.why ? `: ${q.paused.why}` : ""}. Builds go on, nothing lands.`)
   if (q.mainline_red?.length) out.push(`The mainline is red in ${q.mainline_red.slice(0, 3).join(", ")}${q.mainline_red.length > 3 ? " and others" : ""}. Changes that meet it there wait.`)
   return out.map(plain)
 }

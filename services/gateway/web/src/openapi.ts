@@ -627,6 +627,7 @@ export interface Model {
 export interface Pause {
   who: string
   why: string
+  since?: string
 }
 
 export interface RemotePause {
@@ -991,6 +992,7 @@ export interface Uncovered {
 
 export interface Ahead {
   change: string
+  title?: string
   revision: number
   state: "waiting" | "testing" | "passed" | "landed" | "dropped" | "rejected" | "ejected" | "cancelled"
   targets?: string[]

@@ -11,7 +11,7 @@ import { isMine, me, useMay } from "./me"
 import type { Overview, Summary } from "./openapi"
 import { Connecting } from "./queues"
 import { Progress } from "./progress"
-import { changePath, choose, go, query } from "./router"
+import { at, changePath, choose, go, query } from "./router"
 import { Opened } from "./opened"
 import { final, queues, tableOf, watch, type Table } from "./store"
 import { Ago, Eta, plain, plural, State } from "./words"
@@ -290,11 +290,10 @@ function Row({ of, steers }: { of: Signal<Summary>; steers: boolean }) {
           <button type="button" class="open" data-change={s.change} aria-expanded={open} aria-controls={open ? panel : undefined}>
             <bdi>{plain(s.title || s.change)}</bdi>
           </button>
-          {s.author && (
-            <span class="author">
-              <bdi>{plain(s.author.replace(/\s*<[^>]*>$/, ""))}</bdi>
-            </span>
-          )}
+          <span class="author">
+            {s.title && <code class="id">{plain(s.change)}</code>}
+            {s.author && <bdi>{plain(s.author.replace(/\s*<[^>]*>$/, ""))}</bdi>}
+          </span>
         </td>
         <td role="cell" class="how">
           <State name={s.state} />
@@ -330,6 +329,7 @@ function toggle(e: MouseEvent, change: string, open: boolean) {
 
 // Empty is a queue without any change: how the first one lands.
 function Empty({ of }: { of: Overview }) {
+  if (at.value) return <Notice title="Nothing had been asked for by then" />
   return (
     <Notice title="Nothing has been asked for yet">
       <p>Land your first change, from a clone of {of.repository ? <bdi>{of.repository}</bdi> : "the repository"}:</p>

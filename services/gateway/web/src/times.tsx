@@ -118,8 +118,9 @@ function rowsOf(of: Change, end: number): { rows: Row[]; before: number; left: n
 const decisions = ["decided", "refused", "land_void", "landed", "rejected", "ejected", "cancelled", "dropped", "retried", "moved", "held", "released"]
 
 // paces are how far marks of the axis are from each other, in seconds.
-const paces = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800]
+const paces = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 2_592_000, 7_776_000, 31_536_000]
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" })
+const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" })
 const clockWithSeconds = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" })
 
 // Times draws when what happened to a change.
@@ -162,7 +163,7 @@ export function Times({ of }: { of: Change }) {
             <g key={t}>
               <line class="base" x1={x(t)} x2={x(t)} y1={0} y2={height - 20} />
               <text x={Math.min(width.value - 40, Math.max(40, x(t)))} y={height - 6}>
-                {(pace < 60_000 ? clockWithSeconds : clock).format(t)}
+                {(pace < 60_000 ? clockWithSeconds : (t - zone) % 86_400_000 === 0 && end - begin > 86_400_000 ? day : clock).format(t)}
               </text>
             </g>
           ))}

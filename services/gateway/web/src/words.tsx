@@ -20,12 +20,17 @@ export function duration(seconds: number): string {
 const exactly = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" })
 export const exact = (at: string) => exactly.format(new Date(at))
 
+const onDay = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })
+const inYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" })
+
+// ago is how long ago something was, or of two days and more its date.
 export function ago(at: string, from: number): string {
   const s = (from - Date.parse(at)) / 1000
-  return s < 3 ? "just now" : `${duration(s)} ago`
+  if (s < 3) return "just now"
+  return s < 172_800 ? `${duration(s)} ago` : (s < 15_552_000 ? onDay : inYear).format(new Date(at))
 }
 
-// Ago is how long ago something was, with the exact time on hover.
+// Ago is when something was, with the exact time on hover.
 export function Ago({ at }: { at: string }) {
   const text = useComputed(() => ago(at, now.value))
   return (
@@ -41,6 +46,7 @@ export function etaText(eta: ETA | undefined, from: number): string {
   if (eta.unknown || !eta.from_50 || !eta.to_50) return "no estimate"
   const low = (Date.parse(eta.from_50) - from) / 60_000
   const high = (Date.parse(eta.to_50) - from) / 60_000
+  if (eta.to_90 && Date.parse(eta.to_90) < from - 60_000) return "late"
   if (high < 0.75) return "any moment"
   const a = Math.max(0, Math.floor(low))
   const b = Math.max(1, Math.ceil(high))
@@ -51,8 +57,17 @@ export function etaText(eta: ETA | undefined, from: number): string {
 export function etaTitle(eta: ETA | undefined): string {
   if (!eta) return ""
   if (eta.unknown || !eta.median) return `No estimate: ${eta.unknown ?? "it is being made"}.`
+  const late = etaText(eta, now.value) === "late" ? "Later than expected. " : ""
   const lands = eta.lands === undefined ? "" : ` It lands with a probability of ${Math.round(eta.lands * 100)} %.`
-  return `As likely before ${exact(eta.median)} as after it; in half of the cases between ${exact(eta.from_50!)} and ${exact(eta.to_50!)}, in nine of ten between ${exact(eta.from_90!)} and ${exact(eta.to_90!)}.${lands}`
+  return `${late}As likely before ${exact(eta.median)} as after it; in half of the cases between ${exact(eta.from_50!)} and ${exact(eta.to_50!)}, in nine of ten between ${exact(eta.from_90!)} and ${exact(eta.to_90!)}.${lands}`
+}
+
+// etaSure is how sure an estimate is, "" if there is none.
+export function etaSure(eta: ETA | undefined, from: number): string {
+  if (!eta || eta.unknown || !eta.to_50 || !eta.to_90) return ""
+  const most = (Date.parse(eta.to_90) - from) / 1000
+  const lands = eta.lands === undefined ? "" : `; it lands with a probability of ${Math.round(eta.lands * 100)} %`
+  return `1 of 2 in this time${most > 0 ? `, 19 of 20 within ${duration(most)}` : ""}${lands}`
 }
 
 export function Eta({ of }: { of: Summary }) {
