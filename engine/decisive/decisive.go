@@ -1,5 +1,5 @@
 // Package decisive finds the lines of a failed step's output that say why it failed: where, in which test, and what was
-// expected. It knows what the compilers and test runners of Go, Python, JavaScript, TypeScript, Rust and C print, Bazel's and
+// expected. It knows what the compilers and test runners of Go, Python, JavaScript, TypeScript, Rust and C print, Bazel's, ctest's and
 // make's complaints, and JUnit's XML; of anything else it takes the last lines that speak of an error.
 package decisive
 
@@ -114,11 +114,16 @@ var placed = regexp.MustCompile(`^\S+:\d+:`)
 func recognised(lines []string, tree Tree) (found []finding) {
 	tree.entered = tree.entries(lines)
 	for _, recognise := range []func([]string, Tree) []finding{
-		goTests, goPanics, goRaces, pytest, unittest, doctests, jest, vitest, mocha, tap, nodeSpec, rustPanics, bazel, junit, makes,
+		goTests, goPanics, goRaces, pytest, unittest, doctests, jest, vitest, mocha, tap, nodeSpec, rustPanics, bazel, junit, makes, cTests,
 	} {
 		found = append(found, recognise(lines, tree)...)
 	}
+	blocks := ctestBlocks(lines)
+	found = append(found, ctest(lines, tree, blocks, found)...)
 	outside := withoutPrints(lines)
+	for _, b := range blocks {
+		clear(outside[b.from:b.to])
+	}
 	for _, recognise := range []func([]string, Tree) []finding{compilers, eslint, rustc, pythonBuilds} {
 		found = append(found, recognise(outside, tree)...)
 	}

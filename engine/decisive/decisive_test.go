@@ -371,7 +371,7 @@ func BenchmarkLines(b *testing.B) {
 
 // BenchmarkHostileOutputs is of outputs that begin something on every line.
 func BenchmarkHostileOutputs(b *testing.B) {
-	for _, line := range []string{"  ● x", "not ok 1", "panic: x", "Traceback (most recent call last):", "WARNING: DATA RACE", " FAIL  a > b", "  1) x", "  1 failing\n  1) x", "error: x", "thread 'x' panicked at a:1:2:", "Error: x\n    at y", "test at a:1:2\n✖ x", "--- FAIL: T/x\n", "=== RUN T", "======\nFAIL: x", "make: *** x", "# a", "<testsuite><testcase><failure>", "===== FAILURES =====\n____ x ____\nE x", "  File \"x\", line 1", "{\"Action\":\"output\",\"Output\":\"x\\n\"}", "ERROR: a:1:2: b failed: (", "=== Test output for //x:", strings.Repeat("a:", 1000), "\x1b[", "x\r"} {
+	for _, line := range []string{"  ● x", "not ok 1", "panic: x", "Traceback (most recent call last):", "WARNING: DATA RACE", " FAIL  a > b", "  1) x", "  1 failing\n  1) x", "error: x", "thread 'x' panicked at a:1:2:", "Error: x\n    at y", "test at a:1:2\n✖ x", "--- FAIL: T/x\n", "=== RUN T", "======\nFAIL: x", "make: *** x", "1/2 Test #1: x ...***Failed 0.00 sec", "a.c:1: Failure", "a: b.c:1: Assertion `x' failed.", "# a", "<testsuite><testcase><failure>", "===== FAILURES =====\n____ x ____\nE x", "  File \"x\", line 1", "{\"Action\":\"output\",\"Output\":\"x\\n\"}", "ERROR: a:1:2: b failed: (", "=== Test output for //x:", strings.Repeat("a:", 1000), "\x1b[", "x\r"} {
 		output := []byte(strings.Repeat(line+"\n", (8<<20)/(len(line)+1)))
 		b.Run(fmt.Sprintf("%.20q", line), func(b *testing.B) {
 			for b.Loop() {

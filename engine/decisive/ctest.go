@@ -1,0 +1,97 @@
+package decisive
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	// cAsserts is what the C library's assert prints, behind the program's name.
+	cAsserts = regexp.MustCompile("^(?:[^\\s:]+: )?([^\\s:]+):(\\d+): (.*Assertion [`'].+' failed\\.?)$")
+	// cChecks is the first line of a failed check of GoogleTest or Catch2. What was expected follows.
+	cChecks = regexp.MustCompile(`^([^\s:]+):(\d+): (?:Failure|FAILED:)$`)
+)
+
+// cTests finds the assertions and checks of tests in C and C++ that failed.
+func cTests(lines []string, tree Tree) (found []finding) {
+	for i, line := range lines {
+		if len(found) >= enough {
+			break
+		}
+		var file, number, text string
+		if !strings.Contains(line, ":") {
+			continue
+		} else if m := match(cAsserts, line); m != nil {
+			file, number, text = m[1], m[2], m[3]
+		} else if m := match(cChecks, line); m != nil {
+			end := blockEnd(lines, i+1, func(l string) bool { return l == "" || strings.HasPrefix(l, "[") })
+			file, number, text = m[1], m[2], strings.Join(lines[i+1:min(end, i+7)], " ")
+		} else {
+			continue
+		}
+		f := finding{failedTest, i, joined(tree.first([]place{{file, number}}), text)}
+		if tree.classOf(file) == elsewhere {
+			f.class = crash
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+var (
+	// ctestFails is what ctest says of a test that failed. What the test printed follows, with --output-on-failure.
+	ctestFails = regexp.MustCompile(`^\s*\d+/\d+ Test +#\d+: (.+?) \.+ *([^.*]*)\*\*\*(.+?) +\d+\.\d+ sec$`)
+	ctestGoes  = regexp.MustCompile(`^\s*(?:Start +\d+: |\d+/\d+ Test +#\d+: |\d+% tests passed, )`)
+	ctestPlace = regexp.MustCompile(`^([^\s:]+):(\d+):(?:\d+:)? (.+)$`)
+)
+
+// ctestBlock is what a failed test of ctest printed: the lines from a number up to another.
+type ctestBlock struct {
+	name, how string
+	from, to  int
+}
+
+func ctestBlocks(lines []string) (blocks []ctestBlock) {
+	for i, line := range lines {
+		if len(blocks) >= enough {
+			break
+		}
+		if !strings.Contains(line, "***") {
+			continue
+		}
+		if m := match(ctestFails, line); m != nil {
+			how := m[2]
+			if how == "" {
+				how = m[3]
+			}
+			blocks = append(blocks, ctestBlock{m[1], how, i + 1, blockEnd(lines, i+1, ctestGoes.MatchString)})
+		}
+	}
+	return blocks
+}
+
+// ctest finds what the tests that ctest runs failed with, where none of found is of it: the first line that begins with a place in the
+// tree, else one that speaks of an error, or the last one.
+func ctest(lines []string, tree Tree, blocks []ctestBlock, found []finding) (more []finding) {
+	for _, b := range blocks {
+		if slices.ContainsFunc(found, func(f finding) bool { return f.class == failedTest && f.at >= b.from && f.at < b.to }) {
+			continue
+		}
+		f := finding{crash, b.from, joined(b.name, b.how)}
+		if said := mentions(lines[b.from:b.to]); len(said) > 0 {
+			f.text = joined(b.name, said[0].text)
+		} else if last := lastLines(lines[b.from:b.to]); len(last) > 0 {
+			f.text = joined(b.name, last[len(last)-1].text)
+		}
+		for i, line := range lines[b.from:b.to] {
+			m := match(ctestPlace, line)
+			if m != nil && tree.classOf(m[1]) != elsewhere {
+				f = finding{failedTest, b.from + i, joined(tree.first([]place{{m[1], m[2]}}), b.name, m[3])}
+				break
+			}
+		}
+		more = append(more, f)
+	}
+	return more
+}
