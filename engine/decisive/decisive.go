@@ -114,7 +114,7 @@ var placed = regexp.MustCompile(`^\S+:\d+:`)
 func recognised(lines []string, tree Tree) (found []finding) {
 	tree.entered = tree.entries(lines)
 	for _, recognise := range []func([]string, Tree) []finding{
-		goTests, goPanics, goRaces, pytest, unittest, doctests, jest, vitest, mocha, tap, nodeSpec, rustPanics, bazel, junit, makes, cTests,
+		goTests, goPanics, goRaces, goVendors, pytest, unittest, doctests, jest, vitest, mocha, tap, nodeSpec, rustPanics, bazel, junit, makes, cTests,
 	} {
 		found = append(found, recognise(lines, tree)...)
 	}

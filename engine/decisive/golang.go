@@ -209,3 +209,21 @@ func goRaces(lines []string, tree Tree) (found []finding) {
 	}
 	return found
 }
+
+// goVendor matches what go says of a vendor folder that does not fit, before each thing that does not.
+var goVendor = regexp.MustCompile(`^go: inconsistent vendoring in .*:$`)
+
+// goVendors finds the first thing for which a vendor folder does not fit, and the command that mends it.
+func goVendors(lines []string, _ Tree) (found []finding) {
+	i := slices.IndexFunc(lines, goVendor.MatchString)
+	if i < 0 || i+1 == len(lines) {
+		return nil
+	}
+	found = append(found, finding{doesNotCompile, i, "go: inconsistent vendoring: " + strings.TrimSpace(lines[i+1])})
+	for n, line := range lines[i+1 : blockEnd(lines, i+1, func(l string) bool { return l != "" && !strings.HasPrefix(l, "\t") })] {
+		if strings.HasPrefix(line, "\tTo sync ") {
+			found = append(found, finding{doesNotCompile, i + 1 + n, announced(lines, i+1+n)})
+		}
+	}
+	return found
+}
