@@ -335,11 +335,11 @@ func lastOf(lines, service []string) (found []finding) {
 	return found
 }
 
-// lastLines returns the last lines that are not empty, without summaries that count no failure, and what npm prints before it runs a
-// script.
+// lastLines returns the last lines that are not empty, without summaries that count no failure, what npm prints before it runs a
+// script, and folders that were gone to.
 func lastLines(lines []string) (found []finding) {
 	for i := len(lines) - 1; i >= 0 && len(found) < Most; i-- {
-		if strings.TrimSpace(lines[i]) != "" && !isClean(lines[i]) && !announces(lines, i) {
+		if strings.TrimSpace(lines[i]) != "" && !isClean(lines[i]) && !announces(lines, i) && !enters.MatchString(lines[i]) {
 			found = append([]finding{{end, i, lines[i]}}, found...)
 		}
 	}

@@ -337,6 +337,18 @@ func TestWhyAPackageOfPythonIsNotBuiltNamesTheFile(t *testing.T) {
 	}
 }
 
+// TestTheFolderOfAScriptIsNotWhyItFailed: the steps of JavaScript print where they go.
+func TestTheFolderOfAScriptIsNotWhyItFailed(t *testing.T) {
+	for output, want := range map[string]string{
+		"Entering directory '.'\n\n> client@1.0.0 test\n> node generate.mjs --check\n\nclient/src/generated.ts is stale: run npm run generate\n": "ended with exit code 1: client/src/generated.ts is stale: run npm run generate",
+		"Entering directory 'a'\n": "",
+	} {
+		if got := strings.Join(decisive.Lines([]byte(output), decisive.Tree{Ended: "ended with exit code 1"}), "|"); got != want {
+			t.Errorf("%q: %q, want %q", output, got, want)
+		}
+	}
+}
+
 // TestALineThatAnnouncesIsToldWithWhatFollows, as pnpm says what of a lock file does not fit.
 func TestALineThatAnnouncesIsToldWithWhatFollows(t *testing.T) {
 	for output, want := range map[string]string{
