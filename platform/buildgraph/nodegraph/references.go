@@ -186,7 +186,9 @@ func (a *assembler) isRead(i int32) bool {
 		return false
 	default:
 		name := nameOf(e.Path)
-		return languageOf(name) != opaque && !isLockName(name) && !a.folders[folderOf(e.Path)].modules
+		// A release of yarn goes through folders as an install does, which is known otherwise.
+		isYarn := nameOf(folderOf(e.Path)) == "releases" && nameOf(folderOf(folderOf(e.Path))) == ".yarn"
+		return languageOf(name) != opaque && !isLockName(name) && !isYarn && !a.folders[folderOf(e.Path)].modules
 	}
 }
 

@@ -242,3 +242,25 @@ func TestAComputedPathCountsByTheFolderBeforeIt(t *testing.T) {
 		}
 	}
 }
+
+// TestTheYarnOfARepositoryTiesNoPackageToOthers: a committed release of yarn goes through folders, as each step's install has it do; it
+// is part of all packages, and what it may go through is not part of the root's.
+func TestTheYarnOfARepositoryTiesNoPackageToOthers(t *testing.T) {
+	const release = ".yarn/releases/yarn-4.9.2.cjs"
+	tree := memoryTree{
+		"package.json": `{"name": "shop", "packageManager": "yarn@4.9.2", "workspaces": ["packages/*"], "scripts": {"test": "yarn workspaces foreach -A run test"}}`,
+		".yarnrc.yml":  "yarnPath: " + release + "\n", "yarn.lock": "__metadata:\n  version: 8\n", "README.md": "1\n",
+		release:                   "const p = require('path'), fs = require('fs')\nfor (let at = process.cwd(); at !== p.dirname(at); at = p.dirname(at)) fs.readdirSync(at)\n",
+		"packages/a/package.json": `{"name": "a", "scripts": {"test": "node --test"}}`, "packages/a/a.js": "1\n",
+		"packages/b/package.json": `{"name": "b", "scripts": {"test": "node --test"}}`, "packages/b/b.js": "1\n",
+	}
+	for file, want := range map[string]string{
+		"packages/a/a.js": "packages/a, packages/a [test]",
+		"README.md":       ".",
+		release:           "., . [install], packages/a, packages/a [test], packages/b, packages/b [test]",
+	} {
+		if got := delta(t, tree, tree.with(memoryTree{file: "2\n"})); got != want {
+			t.Errorf("an edit of %s affects %q, want %q", file, got, want)
+		}
+	}
+}
