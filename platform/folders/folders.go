@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 var (
@@ -29,32 +30,38 @@ const (
 	mostOpen = 20
 )
 
-// Bounded returns files for [fs.WalkDir], whose folders are listed only until their entries take that many bytes: their paths, and perEntry
-// for each. Then listing fails with [ErrTooMany]. WalkDir holds a whole folder at once, and its callers may keep the paths. It is for one
-// goroutine.
-func Bounded(files fs.FS, bytes int) fs.FS { return &bounded{FS: files, left: bytes} }
+// Bounded returns the files of a folder for [fs.WalkDir]. Folders are listed only until their entries take that many bytes: their paths, and
+// perEntry for each. Then listing fails with [ErrTooMany]. WalkDir holds a whole folder at once, and its callers may keep the paths. It is for
+// one goroutine.
+func Bounded(root *os.Root, bytes int) fs.FS { return &bounded{root, bytes} }
 
 type bounded struct {
-	fs.FS
+	root *os.Root
 	left int
 }
 
-// Stat asks without opening: a pipe would keep its reader waiting.
-func (b *bounded) Stat(name string) (fs.FileInfo, error) { return fs.Stat(b.FS, name) }
+// Open does not wait for who writes to a pipe: where a step still runs, one can take the place of a folder that was just listed.
+func (b *bounded) Open(name string) (fs.File, error) { return b.open(name) }
+
+func (b *bounded) open(name string) (*os.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	return b.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// Stat asks without opening.
+func (b *bounded) Stat(name string) (fs.FileInfo, error) { return fs.Stat(b.root.FS(), name) }
 
 // ReadDir returns the entries of a folder, sorted by name.
 func (b *bounded) ReadDir(name string) (list []fs.DirEntry, err error) {
-	folder, err := b.Open(name)
+	folder, err := b.open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer folder.Close()
-	readable, is := folder.(fs.ReadDirFile)
-	if !is {
-		return nil, &fs.PathError{Op: "readdir", Path: name, Err: errors.ErrUnsupported}
-	}
 	for {
-		some, err := readable.ReadDir(AtOnce)
+		some, err := folder.ReadDir(AtOnce)
 		for _, e := range some {
 			b.left -= len(name) + len(e.Name()) + perEntry
 		}
@@ -76,12 +83,17 @@ func (b *bounded) ReadDir(name string) (list []fs.DirEntry, err error) {
 // with the error and no entry; the error is [ErrTooDeep] if too many would be open. It ends at do's first error, and leaves out what
 // vanishes meanwhile.
 func Each(folder string, do func(path string, e fs.DirEntry, err error) error) error {
-	return each(folder, 0, do)
+	return each(folder, true, 0, do)
 }
 
-// each is Each below a number of folders that are open.
-func each(folder string, above int, do func(path string, e fs.DirEntry, err error) error) error {
-	opened, err := os.Open(folder)
+// each is Each of the top folder or one in it, below a number of folders that are open.
+func each(folder string, top bool, above int, do func(path string, e fs.DirEntry, err error) error) error {
+	// A step that still runs can put a pipe or a link in the place of a folder that was just listed.
+	flags := os.O_RDONLY | syscall.O_NONBLOCK
+	if !top {
+		flags |= syscall.O_NOFOLLOW
+	}
+	opened, err := os.OpenFile(folder, flags, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -107,7 +119,7 @@ func each(folder string, above int, do func(path string, e fs.DirEntry, err erro
 			if !e.IsDir() {
 				continue
 			}
-			if err := each(path, open, do); err != nil {
+			if err := each(path, false, open, do); err != nil {
 				return err
 			}
 		}

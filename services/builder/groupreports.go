@@ -132,7 +132,7 @@ func (r *reportFile) finish() {
 	}
 	visited := 0
 	// Errors are of single files and folders.
-	_ = fs.WalkDir(folders.Bounded(r.root.FS(), mostNames), junitFolder, func(name string, entry fs.DirEntry, err error) error {
+	_ = fs.WalkDir(folders.Bounded(r.root, mostNames), junitFolder, func(name string, entry fs.DirEntry, err error) error {
 		visited++
 		switch {
 		case err != nil, tooDeep(name, entry):

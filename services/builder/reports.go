@@ -82,7 +82,7 @@ func (w *worker) reportsInTree(place *workplace, take func(fs.File, error) bool,
 	}
 	defer root.Close()
 	visited := 0
-	return fs.WalkDir(folders.Bounded(root.FS(), mostNames), ".", func(name string, entry fs.DirEntry, err error) error {
+	return fs.WalkDir(folders.Bounded(root, mostNames), ".", func(name string, entry fs.DirEntry, err error) error {
 		if visited++; visited > mostVisited || full() {
 			return fs.SkipAll
 		}

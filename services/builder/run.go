@@ -351,7 +351,7 @@ func filesEnding(root *os.Root) func(name string) []string {
 	list := func() {
 		byName = map[string][]string{}
 		left := mostFiles
-		err := fs.WalkDir(folders.Bounded(root.FS(), mostNames), ".", func(name string, e fs.DirEntry, err error) error {
+		err := fs.WalkDir(folders.Bounded(root, mostNames), ".", func(name string, e fs.DirEntry, err error) error {
 			switch left--; {
 			case err != nil:
 				return err

@@ -43,8 +43,16 @@ const mostListed = 256 << 20
 // trim removes the files of a folder that were not used for the longest time, until a fifth of the limit is free; all of them if they are
 // too many to be listed.
 func trim(dir string, size, limit int64) error {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	var files []file
-	err := fs.WalkDir(folders.Bounded(os.DirFS(dir), mostListed), ".", func(name string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(folders.Bounded(root, mostListed), ".", func(name string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}

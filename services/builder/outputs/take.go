@@ -45,7 +45,7 @@ func (f *Folder) Keep(ctx context.Context, id, workspace string, outputs []strin
 		return Entry{}, err
 	}
 	defer root.Close()
-	t := &taking{folder: f, root: root, files: folders.Bounded(root.FS(), mostEntry), outputs: outputs, bounds: b}
+	t := &taking{folder: f, root: root, files: folders.Bounded(root, mostEntry), outputs: outputs, bounds: b}
 	for _, output := range outputs {
 		if err := t.take(ctx, output); err != nil {
 			return Entry{}, err
