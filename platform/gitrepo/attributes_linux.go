@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flagsOfOwners are the flags of <linux/fs.h> (chattr) that the owner of a directory may set: FS_FL_USER_MODIFIABLE, NOCOW, DAX,
-// PROJINHERIT and CASEFOLD. Others, such as that of an index, a file system sets itself.
-const flagsOfOwners = 0x000380ff | 0x00800000 | 0x02000000 | 0x20000000 | 0x40000000
+// flagsOfOwners are the flags of <linux/fs.h> that the owner of a directory may set, by chattr or a policy of encryption:
+// FS_FL_USER_MODIFIABLE, ENCRYPT, NOCOW, DAX, PROJINHERIT and CASEFOLD. Others, such as that of an index, a file system sets itself.
+const flagsOfOwners = 0x000380ff | 0x00000800 | 0x00800000 | 0x02000000 | 0x20000000 | 0x40000000
 
 // attributesOf returns what a step can change of a directory besides its entries, permissions and times: who owns it, its extended
 // attributes, such as permissions that new files inherit, and its flags.
@@ -35,7 +35,11 @@ func attributesOf(dir *os.File) (string, error) {
 		return "", err
 	}
 	names := make([]byte, size)
-	if size, err = unix.Flistxattr(fd, names); err != nil {
+	size, err = unix.Flistxattr(fd, names)
+	if errors.Is(err, unix.E2BIG) {
+		return text + " more than the kernel lists", nil
+	}
+	if err != nil {
 		return "", err
 	}
 	list := strings.Split(string(names[:size]), "\x00")

@@ -2,10 +2,12 @@ package gitrepo
 
 import (
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,6 +42,7 @@ func TestWhatAStepGivesADirectoryGoes(t *testing.T) {
 			}
 			return unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, int(flags|noDump))
 		},
+		"encryption": encrypt,
 	}
 	for name, give := range given {
 		for _, at := range []string{".", "folder"} {
@@ -66,5 +69,75 @@ func TestWhatAStepGivesADirectoryGoes(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// encrypt empties a directory and has the file system encrypt what is made there, by a key that it then forgets: nothing can be made
+// there. ext4 can do so if it was made with the feature "encrypt", and F2FS.
+func encrypt(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	call := func(request uintptr, argument unsafe.Pointer) error {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, file.Fd(), request, uintptr(argument)); errno != 0 {
+			return errno
+		}
+		return nil
+	}
+	key := struct {
+		unix.FscryptAddKeyArg
+		raw [64]byte
+	}{FscryptAddKeyArg: unix.FscryptAddKeyArg{Key_spec: unix.FscryptKeySpecifier{Type: unix.FSCRYPT_KEY_SPEC_TYPE_IDENTIFIER}, Raw_size: 64}}
+	if err := call(unix.FS_IOC_ADD_ENCRYPTION_KEY, unsafe.Pointer(&key)); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	policy := unix.FscryptPolicyV2{Version: unix.FSCRYPT_POLICY_V2, Contents_encryption_mode: unix.FSCRYPT_MODE_AES_256_XTS,
+		Filenames_encryption_mode: unix.FSCRYPT_MODE_AES_256_CTS, Master_key_identifier: [16]uint8(key.Key_spec.U[:16])}
+	if err := call(unix.FS_IOC_SET_ENCRYPTION_POLICY, unsafe.Pointer(&policy)); err != nil {
+		return err
+	}
+	return call(unix.FS_IOC_REMOVE_ENCRYPTION_KEY, unsafe.Pointer(&unix.FscryptRemoveKeyArg{Key_spec: key.Key_spec}))
+}
+
+// A file system that bounds the attributes of one file little, such as XFS, Btrfs or one in memory, holds more than the kernel lists.
+func TestADirectoryWithMoreAttributesThanAreListedGoes(t *testing.T) {
+	for _, at := range []string{".", "folder"} {
+		t.Run(at, func(t *testing.T) {
+			f := newFixture(t)
+			f.write("folder/a", "1")
+			one := f.commit("one")
+			f.publish("main")
+			parent, err := os.MkdirTemp("/dev/shm", "landfall-attributes-")
+			if err != nil {
+				t.Skipf("there is no file system in memory: %v", err)
+			}
+			t.Cleanup(func() { os.RemoveAll(parent) })
+			w, err := f.repo.AddWorktree(t.Context(), filepath.Join(parent, "tree"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.checkout(w, one)
+			dir := filepath.Join(w.Dir(), at)
+			for i := range 300 {
+				if err := unix.Setxattr(dir, fmt.Sprintf("user.%0240d", i), nil, 0); err != nil {
+					t.Skipf("this file system has too few: %v", err)
+				}
+			}
+			f.checkout(w, one)
+			if size, err := unix.Listxattr(dir, nil); err != nil || size > 60_000 {
+				t.Errorf("it has names of %d bytes, %v", size, err)
+			}
+		})
 	}
 }
