@@ -96,6 +96,10 @@ var kept = []uintptr{
 	unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE,
 }
 
+// unused is a privilege that a thread keeps and does not use, and that no program has which it starts. The kernel lets nobody set the
+// priority, scheduling or processors of a thread that has more privileges: who is in the sandbox could else starve the one that bounds it.
+const unused = unix.CAP_NET_RAW
+
 // Restrict takes privileges, and the means to gain any, from this thread and from all processes that it starts. It locks the
 // goroutine to the thread.
 func Restrict() error {
@@ -165,8 +169,11 @@ func dropPrivileges() error {
 		return err
 	}
 	for i := range data {
-		data[i].Permitted &= keep[i]
 		data[i].Effective &= keep[i]
+		if unused/32 == i {
+			keep[i] |= 1 << (unused % 32)
+		}
+		data[i].Permitted &= keep[i]
 		data[i].Inheritable = 0
 	}
 	return unix.Capset(&header, &data[0])

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -17,6 +18,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"landfall.build/platform/folders"
 )
 
 // rule lets a program list, read or look for some of what the folder lacks, without a lookup being recorded.
@@ -187,13 +190,17 @@ func (w *Watch) lackOfGo() *lackOfGo {
 	return w.forGo
 }
 
-// embeds returns the first parts of the patterns by which the code of a folder embeds files; "*" for a file that cannot be read.
+// embeds returns the first parts of the patterns by which the code of a folder embeds files; "*" for a file that cannot be read, and in
+// the place of more than mostEmbedded.
 func (w *Watch) embeds(folder string) []string {
 	firsts, known := w.embedding[folder]
 	if known {
 		return firsts
 	}
-	files, _ := os.ReadDir(filepath.Join(w.root, folder))
+	files, err := w.namesIn(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		firsts = append(firsts, "*")
+	}
 	for _, file := range files {
 		if !strings.HasSuffix(file.Name(), ".go") {
 			continue
@@ -211,12 +218,26 @@ func (w *Watch) embeds(folder string) []string {
 				firsts = append(firsts, first)
 			}
 		}
+		if len(firsts) > mostEmbedded {
+			firsts = []string{"*"}
+			break
+		}
 	}
 	if w.embedding == nil {
 		w.embedding = map[string][]string{}
 	}
 	w.embedding[folder] = firsts
 	return firsts
+}
+
+// namesIn returns the entries of a folder of the watch, if their names are not too many.
+func (w *Watch) namesIn(folder string) ([]fs.DirEntry, error) {
+	root, err := os.OpenRoot(w.root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return fs.ReadDir(folders.Bounded(root, mostNames), folder)
 }
 
 var directive = regexp.MustCompile(`(?m)^[ \t]*//go:embed[ \t]+(.*)$`)
@@ -325,8 +346,14 @@ func programOfMember(w *Watch, _ process, _ query, file string) bool {
 	}
 }
 
-// mostManifest bounds a manifest that is read, in bytes.
-const mostManifest = 1 << 20
+// Bounds of what is read of a step: of a manifest, of a command line, and of the names in a folder together, in bytes, and how many patterns
+// of a folder are kept.
+const (
+	mostManifest    = 1 << 20
+	mostCommandLine = 1 << 20
+	mostNames       = 16 << 20
+	mostEmbedded    = 10_000
+)
 
 // readRegular returns the content of a file that a step may have made: of no pipe, which would be waited for, nor of a link.
 func readRegular(name string) ([]byte, error) {
@@ -413,8 +440,14 @@ func processOf(id int, root string) process {
 
 // words returns the command line of a process, nil if it is not known.
 func (p process) words() []string {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.id))
+	file, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", p.id))
 	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	// A process can take any of its memory for its command line, also what it has not touched.
+	line, err := io.ReadAll(io.LimitReader(file, mostCommandLine+1))
+	if err != nil || len(line) > mostCommandLine {
 		return nil
 	}
 	return strings.Split(string(line), "\x00")

@@ -42,6 +42,30 @@ func init() {
 		}
 		helpers["helper-eat"](arguments)
 	}
+	// helper-slow tries in each way to have the supervisor run later, and prints what succeeds.
+	helpers["helper-slow"] = func([]string) {
+		one := unix.CPUSet{}
+		one.Set(0)
+		const process, idle = 1, 3 << 13 // IOPRIO_WHO_PROCESS, IOPRIO_CLASS_IDLE
+		threads, _ := os.ReadDir("/proc/1/task")
+		for _, thread := range threads {
+			id, _ := strconv.Atoi(thread.Name())
+			_, _, errno := unix.Syscall(unix.SYS_IOPRIO_SET, process, uintptr(id), idle)
+			for name, err := range map[string]error{
+				"policy": unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0), "processors": unix.SchedSetaffinity(id, &one),
+				"priority": unix.Setpriority(unix.PRIO_PROCESS, id, 19), "priority of I/O": errnoOf(errno),
+			} {
+				if err == nil {
+					fmt.Printf("the %s of thread %d\n", name, id)
+				}
+			}
+		}
+		_ = os.WriteFile("/proc/1/autogroup", []byte("19"), 0)
+		if text, _ := os.ReadFile("/proc/1/autogroup"); strings.HasSuffix(string(text), " 19\n") {
+			fmt.Println("the priority of its session")
+		}
+		fmt.Println("tried")
+	}
 	// helper-threads starts threads.
 	helpers["helper-threads"] = func([]string) {
 		for range mostForks {
@@ -249,5 +273,25 @@ func TestASessionThatEatsMemoryEnds(t *testing.T) {
 		if leftovers := s.End(); leftovers > 0 {
 			t.Errorf("%d processes are left", leftovers)
 		}
+	}
+}
+
+// errnoOf returns an error of a system call, nil for none.
+func errnoOf(errno unix.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return errno
+}
+
+// The supervisor of a step runs as its user. One that has the processor only when nothing else wants it counts nothing, and ends nothing.
+func TestAStepDoesNotSlowItsSupervisor(t *testing.T) {
+	if err := Available(t.Context(), sandbox.None); err != nil {
+		t.Skip(err)
+	}
+	result := Run(t.Context(), boxed(t, Command{Name: "slow", Argv: []string{"./helper", "helper-slow"}}))
+	mustEnd(t, result, Passed, "")
+	if got := string(result.Tail); got != "tried\n" {
+		t.Errorf("of its supervisor a step could set:\n%s", got)
 	}
 }
