@@ -13,6 +13,8 @@ type Output func(label string, text []byte)
 const (
 	mostBuilds     = 4096
 	mostBuildBytes = 64 << 10
+	// mostKept bounds all of it, in bytes, with the paths of the packages.
+	mostKept = 32 << 20
 )
 
 // goEvent is a line of "go test -json" and "go build -json"; see "go doc test2json" and "go help buildjson".
@@ -42,6 +44,17 @@ type goEvents struct {
 	collides map[string]bool
 	// builds has what was printed while a package was built, by import path.
 	builds map[string][]byte
+	// kept is how much collides and builds have, in bytes.
+	kept int
+}
+
+// keep reports whether so many bytes more may be kept.
+func (g *goEvents) keep(bytes int) bool {
+	if g.kept+bytes > mostKept {
+		return false
+	}
+	g.kept += bytes
+	return true
 }
 
 func (g *goEvents) line(line []byte) {
@@ -52,11 +65,13 @@ func (g *goEvents) line(line []byte) {
 	}
 	switch e.Action {
 	case "build-output":
-		if strings.HasPrefix(e.Output, "case-insensitive import collision: ") && len(g.collides) < mostBuilds {
+		if strings.HasPrefix(e.Output, "case-insensitive import collision: ") && !g.collides[e.ImportPath] && len(g.collides) < mostBuilds && g.keep(len(e.ImportPath)) {
 			g.collides[e.ImportPath] = true
 		}
-		if had := g.builds[e.ImportPath]; len(had) < mostBuildBytes && (had != nil || len(g.builds) < mostBuilds) {
-			g.builds[e.ImportPath] = append(had, e.Output...)
+		had, known := g.builds[e.ImportPath]
+		more := e.Output[:min(len(e.Output), mostBuildBytes-len(had))]
+		if known && g.keep(len(more)) || !known && len(g.builds) < mostBuilds && g.keep(len(e.ImportPath)+len(more)) {
+			g.builds[e.ImportPath] = append(had, more...)
 		}
 		if g.tally.Asked(e.ImportPath) {
 			g.out(e.ImportPath, []byte(e.Output))
