@@ -102,8 +102,32 @@ func (h *handler) guard(d access.Door, serve http.HandlerFunc) http.HandlerFunc 
 			h.refuse(w, r, caller, decision)
 			return
 		}
+		still := func() error {
+			now, err := h.callerOf(r)
+			if err == nil && now.Anonymous() {
+				err = unauthenticated("It is not known any more who asks.")
+			}
+			if err != nil {
+				return err
+			}
+			if decision := h.enter(d, r, now); !decision.Allowed {
+				return failureOf(decision)
+			}
+			return nil
+		}
+		ctx = context.WithValue(ctx, stillKey{}, still)
 		serve(w, r.WithContext(context.WithValue(ctx, askerKey{}, asker{caller, decision.Role})))
 	}
+}
+
+type stillKey struct{}
+
+// stillAllowed returns why a request that was let in would not be any more: its token may have been revoked while it was read.
+func stillAllowed(r *http.Request) error {
+	if still, is := r.Context().Value(stillKey{}).(func() error); is {
+		return still()
+	}
+	return nil
 }
 
 // enter decides about a door. Of a change that the path names it is known whose it is; of one in the body the handler asks again.

@@ -591,3 +591,50 @@ func FuzzHeadersLetNobodyIn(f *testing.F) {
 		}
 	})
 }
+
+// whenRead calls itself when its client begins to send it, which it does once the server asks for it.
+type whenRead struct {
+	io.Reader
+	first func()
+}
+
+func (b *whenRead) Read(p []byte) (int, error) {
+	if b.first != nil {
+		b.first()
+		b.first = nil
+	}
+	return b.Reader.Read(p)
+}
+
+// Whoever has a token that is about to be revoked could keep requests open, and have one of them make another token afterwards.
+func TestATokenThatIsRevokedBeforeTheBodyIsThereDoesNothing(t *testing.T) {
+	g := serveGuarded(t)
+	g.Client().Transport.(*http.Transport).ExpectContinueTimeout = time.Hour
+	for path, body := range map[string]string{
+		"/v1/tokens": `{"name":"again","role":"admin","queues":["*"]}`, "/v1/queues/main/pause": `{"why":"x"}`, "/v1/queues/main/changes": `{"change":"c","entries":[{"ref":"c"}]}`,
+	} {
+		for _, revoked := range []bool{false, true} {
+			id, token := g.tokens.Make("lost", access.Grant{Role: access.Admin, Queues: []string{"*"}}, time.Time{})
+			request, err := http.NewRequest("POST", g.URL+path, &whenRead{strings.NewReader(body), func() {
+				if !revoked {
+					return
+				}
+				if err := g.tokens.Grant(t.Context(), &eventsv1.TokenRevoked{Token: id, StampUs: 1}); err != nil {
+					t.Error(err)
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}, "Expect": {"100-continue"}}
+			response, err := g.Client().Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			if refused := response.StatusCode == 401; refused != revoked {
+				t.Errorf("%s with a token that is revoked (%v) before its body is there: %d", path, revoked, response.StatusCode)
+			}
+		}
+	}
+}

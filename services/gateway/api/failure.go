@@ -119,16 +119,20 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Write(append(text, '\n'))
 }
 
-// readJSON reads exactly one JSON value of known fields. An empty body is the zero value if that is allowed.
+// readJSON reads exactly one JSON value of known fields, and asks once more whether the request is let in: its sender decides when it
+// ends. An empty body is the zero value if that is allowed.
 func readJSON(w http.ResponseWriter, r *http.Request, into any, emptyAllowed bool) error {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if r.ContentLength == 0 && emptyAllowed {
-		return nil // pages of other sites are kept out by their origin, which they cannot leave out
+		return stillAllowed(r) // pages of other sites are kept out by their origin, which they cannot leave out
 	}
 	if err != nil || media != "application/json" {
 		return fail(http.StatusUnsupportedMediaType, codeMediaType, "The content type is not application/json.", "Send JSON with Content-Type: application/json.")
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, events.MaxRequestBytes))
+	if err == nil {
+		err = stillAllowed(r)
+	}
 	if err != nil {
 		return err
 	}
