@@ -5,7 +5,7 @@ import type { Ahead, Build, Change, Event, Overview, Reason, Step } from "./open
 import { Log, logName } from "./log"
 import { changePath, choose, query } from "./router"
 import { Progress } from "./progress"
-import { Ago, duration, plain, plural, sentence, State } from "./words"
+import { Ago, Clock, duration, plain, plural, sentence, State } from "./words"
 
 // ChangeLink leads to a change, by its title where that is known.
 export function ChangeLink({ queue, id, title }: { queue: string; id: string; title?: string }) {
@@ -128,17 +128,17 @@ export function MainlineFails({ of }: { of: Overview }) {
 
 // Waits is what a pending change waits for.
 export function Waits({ of }: { of: Change }) {
-  if (!of.position) return null
+  if (!of.position || (of.reasons.every((r) => r.sentence === of.why) && !of.ahead)) return null
   return (
     <section>
       <h2>What it waits for</h2>
       <ul class="reasons">
-        {of.reasons.map((r) => (
+        {of.reasons.filter((r) => r.sentence !== of.why).map((r) => (
           <Why key={r.code + r.sentence} of={r} queue={of.queue} listed={of.ahead ?? []} />
         ))}
       </ul>
       {of.ahead && (
-        <table class="facts" role="table">
+        <table class="facts meets" role="table">
           <caption class="soft">Changes ahead that it meets</caption>
           <tbody>
             {of.ahead.slice(0, 20).map((a) => (
@@ -175,10 +175,9 @@ function AheadRow({ of, queue }: { of: Ahead; queue: string }) {
       <td>
         <ChangeLink queue={queue} id={of.change} title={of.title} />
         {of.title && (
-          <>
-            {" "}
+          <div>
             <code class="id">{plain(of.change)}</code>
-          </>
+          </div>
         )}
       </td>
       <td>
@@ -228,6 +227,17 @@ export function Futures({ of }: { of: Change }) {
   )
 }
 
+// listed are some names, as text.
+const listed = (names: string[]) => (names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(" and "))
+
+// assumes is what a build takes for granted of the changes ahead: those that it assumes land, and none of the others that its change meets.
+export function assumes(of: Build, change: Change): string {
+  const others = (change.ahead ?? []).map((a) => a.change).filter((id) => !of.assumed.includes(id))
+  const none = others.length === 0 ? "" : `${listed(others)} ${others.length === 1 ? "does" : "do"} not`
+  if (of.assumed.length === 0) return none === "" ? "on the mainline as it stands" : `on the mainline as it stands, if ${none} land`
+  return `if ${listed(of.assumed)} ${of.assumed.length === 1 ? "lands" : "land"}${none === "" ? "" : ` and ${none}`}`
+}
+
 function Future({ of, change, open }: { of: Build; change: Change; open: boolean }) {
   const steps = [...(of.steps ?? [])].sort((a, b) => bad(a) - bad(b))
   return (
@@ -235,21 +245,8 @@ function Future({ of, change, open }: { of: Build; change: Change; open: boolean
       <details open={open || showsLog(of)}>
         <summary>
           <State name={of.state} />
-          <span>
-            {of.assumed.length === 0 ? (
-              "on the mainline as it stands"
-            ) : (
-              <>
-                if {of.assumed.slice(0, 4).map((id, i) => (
-                  <>
-                    {i > 0 && (i === of.assumed.length - 1 ? " and " : ", ")}
-                    <bdi key={id}>{plain(id)}</bdi>
-                  </>
-                ))}
-                {of.assumed.length > 4 && ` and ${of.assumed.length - 4} more`} land{of.assumed.length === 1 && "s"}
-              </>
-            )}
-          </span>
+          {of.state === "running" && steps.some((s) => bad(s) === 0) && <span class="state failed">✗ a step failed</span>}
+          <bdi>{plain(assumes(of, change))}</bdi>
           <span class="space" />
           {of.steps_total > 0 && <Progress done={of.steps_done} total={of.steps_total} />}
         </summary>
@@ -385,7 +382,7 @@ function Events({ of }: { of: Event[] }) {
 function Happened({ of }: { of: Event }) {
   return (
     <li class={of.kind}>
-      <Ago at={of.at} />
+      <Clock at={of.at} />
       <bdi>{plain(of.text)}</bdi>
     </li>
   )
@@ -394,7 +391,7 @@ function Happened({ of }: { of: Event }) {
 function Folded({ of }: { of: Event[] }) {
   return (
     <li class={of[0]!.kind}>
-      <Ago at={of[0]!.at} />
+      <Clock at={of[0]!.at} />
       <details>
         <summary>
           {of.length} times: {of[0]!.kind.replaceAll("_", " ")}

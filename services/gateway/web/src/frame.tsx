@@ -4,13 +4,14 @@ import { signal, useComputed, useSignal } from "@preact/signals"
 import type { ComponentChildren, JSX } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import { me, setMe, signedIn, signInAddress, signOut, ways, who } from "./me"
-import { accessPath, analyticsPath, at, deadLettersPath, flakesPath, modelsPath, poolPath, queuePath, queuesPath, query, route } from "./router"
+import { accessPath, analyticsPath, at, deadLettersPath, flakesPath, hasPast, modelsPath, poolPath, queuePath, queuesPath, query, route } from "./router"
 import { queues, readAgain, status } from "./store"
 import { ago, exact, now, plain, webLink } from "./words"
 
 export function Header({ queue, children }: { queue?: string; children?: ComponentChildren }) {
   const names = Object.keys(queues.value ?? {}).sort()
-  const pool = queue === undefined ? undefined : queues.value?.[queue]?.pool?.name
+  const pools = new Set(Object.values(queues.value ?? {}).map((q) => q.pool?.name))
+  const pool = queue !== undefined ? queues.value?.[queue]?.pool?.name : pools.size === 1 ? [...pools][0] : undefined
   // On a phone the other pages are shown on demand, and until one is gone to.
   const more = useSignal(false)
   const address = route.value
@@ -22,19 +23,13 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
       <a class="brand" href={queuesPath()}>
         Landfall
       </a>
-      {queue !== undefined && (
+      {(queue !== undefined || names.length > 0) && (
         <nav aria-label="Queues">
-          {names.length > 1 ? (
-            names.slice(0, 12).map((name) => (
-              <a key={name} href={queuePath(name)} aria-current={name === queue ? "page" : undefined}>
-                {name}
-              </a>
-            ))
-          ) : (
-            <a href={queuePath(queue)} aria-current="page">
-              {queue}
+          {(names.length > 1 || queue === undefined ? names.slice(0, 12) : [queue]).map((name) => (
+            <a key={name} href={queuePath(name)} aria-current={name === queue ? "page" : undefined}>
+              {name}
             </a>
-          )}
+          ))}
         </nav>
       )}
       {children}
@@ -54,12 +49,12 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
             <a class="soft" href={analyticsPath(queue)}>
               Figures
             </a>
-            {pool !== undefined && (
-              <a class="soft" href={poolPath(pool)}>
-                Workers
-              </a>
-            )}
           </>
+        )}
+        {pool !== undefined && (
+          <a class="soft" href={poolPath(pool)}>
+            Workers
+          </a>
         )}
         <a class="soft" href="/services">
           Services
@@ -73,7 +68,7 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
       </nav>
       <Live />
       <Who queue={queue} />
-      <button type="button" class="quiet" aria-label="Keys" aria-haspopup="dialog" onClick={() => (keysShown.value = true)}>
+      <button type="button" class="quiet" aria-label="Keys and words" aria-haspopup="dialog" onClick={() => (keysShown.value = true)}>
         ?
       </button>
     </header>
@@ -84,7 +79,7 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
 function Live() {
   const { live, since, why, refused } = status.value
   const text = useComputed(() => (status.value.live ? "live" : status.value.refused ? "not signed in" : status.value.since === 0 ? "connecting" : `stale: last heard ${ago(new Date(status.value.since).toISOString(), now.value)}`))
-  if (at.value) return <span class="live stale">◷ past</span>
+  if (at.value && hasPast()) return <span class="live stale">◷ past</span>
   const stale = !live && !refused && since > 0
   return (
     <span class={stale ? "live stale" : "live"} role="status" title={live ? "What happens is shown at once." : `${why ?? "Connecting."}${stale ? ` Last heard ${exact(new Date(since).toISOString())}.` : ""}`}>
@@ -237,12 +232,24 @@ const keys: [string, string][] = [
   ["x", "pick the row, to do something to several"],
   ["g", "table or graph"],
   ["Esc", "close what is open"],
-  ["?", "these keys"],
+  ["?", "these keys and words"],
+]
+
+const words: [string, string][] = [
+  ["waiting", "in the queue, and nothing is built for it now"],
+  ["testing", "steps run for it, each on a tree that may become the mainline"],
+  ["passed", "all that it needs is proven; it lands next, or behind what is ahead of it"],
+  ["meets", "two changes affect the same target, or do not merge: the later one is tested with and without the earlier"],
+  ["future", "the changes ahead that land, and those that do not; a build proves one"],
+  ["rejected", "it breaks a target; revise it and ask again"],
+  ["ejected", "it left without being red: it does not merge, or its steps could not run; revise or retry it"],
+  ["held", "it is tested, and does not land until it is released"],
+  ["quarantined", "a target that runs and is reported, and blocks nobody"],
 ]
 
 export function Keys() {
   return (
-    <Dialog title="Keys" shown={keysShown.value} close={() => (keysShown.value = false)}>
+    <Dialog title="Keys and words" shown={keysShown.value} close={() => (keysShown.value = false)}>
       <dl class="keys">
         {keys.map(([key, does]) => (
           <div key={key}>
@@ -250,6 +257,15 @@ export function Keys() {
               <kbd>{key}</kbd>
             </dt>
             <dd>{does}</dd>
+          </div>
+        ))}
+      </dl>
+      <h3>What the words mean</h3>
+      <dl class="about">
+        {words.map(([word, means]) => (
+          <div key={word}>
+            <dt>{word}</dt>
+            <dd>{means}</dd>
           </div>
         ))}
       </dl>

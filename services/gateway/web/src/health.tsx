@@ -60,7 +60,7 @@ export function Figures({ of }: { of: Overview }) {
       {pace && pace.wait_p95_s > 0 && <Figure name="P95" value={duration(pace.wait_p95_s)} title="95 of 100 changes of the last four hours landed within this time." />}
       {of.pool ? (
         <Figure name="workers" value={`${of.pool.busy_workers} of ${of.pool.workers}`} title={`${plural(of.pool.running_steps, "step")} running, ${of.pool.open_steps} open, in the pool ${of.pool.name}`} />
-      ) : (
+      ) : of.workers > 0 && (
         <Figure name="builds" value={`${of.running_builds} of ${of.workers}`} />
       )}
       {pace?.last_landed_at && (

@@ -3,7 +3,7 @@
 import { effect, signal, useComputed } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import { Typed } from "./frame"
-import { at, choose, query, route } from "./router"
+import { at, choose, hasPast, query } from "./router"
 import { reading } from "./store"
 import { exact, plain } from "./words"
 
@@ -27,9 +27,6 @@ effect(() => {
   playing.value = false
 })
 
-// there reports whether the page has a past.
-const there = () => !["services", "analytics", "nothing"].includes(route.value.page)
-
 // show goes to a moment; one that is not before the end is the present.
 function show(moment: number) {
   choose({ at: moment >= end.value ? "" : new Date(moment).toISOString() })
@@ -51,7 +48,7 @@ function local(moment: number): string {
 // PastSign says that the past is shown.
 export function PastSign() {
   const moment = at.value
-  if (!moment || !there()) return null
+  if (!moment || !hasPast()) return null
   const wrong = reading.value.wrong
   return (
     <section class="past-sign" aria-label="The past">
@@ -79,7 +76,7 @@ export function PastBar() {
     }, 500)
     return () => clearInterval(timer)
   }, [playing.value, span])
-  if (!there() || Number.isNaN(moment)) return null
+  if (!hasPast() || Number.isNaN(moment)) return null
   const place = Math.round(steps * (1 - (end.value - moment) / span))
   return (
     <section class="past-bar" aria-label="Moment">

@@ -31,6 +31,9 @@ export const query = computed(() => new URLSearchParams(address.value.split("?")
 // at is the moment of the past that is shown, "" for now.
 export const at = computed(() => query.value.get("at") ?? "")
 
+// hasPast reports whether the page has a past.
+export const hasPast = () => !["services", "analytics", "nothing"].includes(route.value.page)
+
 // then keeps a link in the past, if that is shown.
 const then = () => (at.value ? `?at=${encodeURIComponent(at.value)}` : "")
 

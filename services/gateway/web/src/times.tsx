@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals"
 import { useEffect, useMemo, useRef } from "preact/hooks"
-import { logged } from "./facts"
+import { assumes, logged } from "./facts"
 import { logName } from "./log"
 import type { Build, Change, Step } from "./openapi"
 import { choose } from "./router"
@@ -37,8 +37,10 @@ const at = (time: string | undefined) => (time ? Date.parse(time) : NaN)
 function phases(of: Change, end: number): Bar[] {
   const begin = at(of.admitted_at)
   const own = of.timeline.filter((e) => !e.earlier)
-  const analysed = at(own.find((e) => e.kind === "analysed")?.at)
   const builds = (of.builds ?? []).map((b) => [at(b.scheduled_at), endOf(b, end)] as const)
+  // The event may be forgotten. What is built was analysed, and so is what does not wait for that.
+  const known = at(own.find((e) => e.kind === "analysed")?.at)
+  const analysed = !Number.isNaN(known) ? known : builds.length > 0 ? Math.min(...builds.map(([from]) => from)) : of.reasons.some((r) => r.code === "analysis") ? NaN : begin
   const held: [number, number][] = []
   const landing: [number, number][] = []
   for (const e of own) {
@@ -74,8 +76,6 @@ function phases(of: Change, end: number): Bar[] {
 
 const endOf = (b: Build, end: number) => Math.min(end, at(b.ended_at) || end)
 
-const assumes = (b: Build) => (b.assumed.length === 0 ? "on the mainline as it stands" : `if ${b.assumed.slice(0, 3).map(plain).join(", ")}${b.assumed.length > 3 ? ` and ${b.assumed.length - 3} more` : ""} land${b.assumed.length === 1 ? "s" : ""}`)
-
 function rowsOf(of: Change, end: number): { rows: Row[]; before: number; left: number } {
   const begin = at(of.admitted_at)
   const builds = [...(of.builds ?? [])].sort((a, b) => at(a.scheduled_at) - at(b.scheduled_at))
@@ -86,7 +86,7 @@ function rowsOf(of: Change, end: number): { rows: Row[]; before: number; left: n
   }
   for (const b of builds.slice(-mostRows)) {
     const [from, to] = [at(b.scheduled_at), endOf(b, end)]
-    rows.push({ name: `built ${assumes(b)}`, bars: [{ key: b.build, from, to, state: b.state, says: `A build ${assumes(b)}: ${b.state.replaceAll("_", " ")}, ${b.steps_done} of ${plural(b.steps_total, "step")} done, ${duration((to - from) / 1000)}.` }] })
+    rows.push({ name: `built ${plain(assumes(b, of))}`, bars: [{ key: b.build, from, to, state: b.state, says: `A build ${plain(assumes(b, of))}: ${b.state.replaceAll("_", " ")}, ${b.steps_done} of ${plural(b.steps_total, "step")} done, ${duration((to - from) / 1000)}.` }] })
   }
   const workers = new Map<string, Bar[]>()
   const seen = new Set<string>()

@@ -11,10 +11,11 @@ export const now = computed(() => (at.value && Date.parse(at.value)) || clock.va
 
 export function duration(seconds: number): string {
   const s = Math.max(0, Math.round(seconds))
+  if (s === 0 && seconds > 0) return "< 1 s"
   if (s < 60) return `${s} s`
   if (s < 3600) return `${Math.round(s / 60)} min`
-  if (s < 86_400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`
-  return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`
+  if (s < 86_400) return `${Math.floor(s / 3600)} h${s % 3600 < 60 ? "" : ` ${Math.floor((s % 3600) / 60)} min`}`
+  return `${Math.floor(s / 86_400)} d${s % 86_400 < 3600 ? "" : ` ${Math.floor((s % 86_400) / 3600)} h`}`
 }
 
 const exactly = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" })
@@ -28,6 +29,19 @@ export function ago(at: string, from: number): string {
   const s = (from - Date.parse(at)) / 1000
   if (s < 3) return "just now"
   return s < 172_800 ? `${duration(s)} ago` : (s < 15_552_000 ? onDay : inYear).format(new Date(at))
+}
+
+const ofDay = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" })
+
+// Clock is the time of something, with its date if that is not today's.
+export function Clock({ at }: { at: string }) {
+  const time = new Date(at)
+  const text = useComputed(() => (new Date(now.value).toDateString() === time.toDateString() ? ofDay : onDay).format(time))
+  return (
+    <time dateTime={at} title={exact(at)}>
+      {text}
+    </time>
+  )
 }
 
 // Ago is when something was, with the exact time on hover.
@@ -50,8 +64,8 @@ export function etaText(eta: ETA | undefined, from: number): string {
   if (high < 0.75) return "any moment"
   const a = Math.max(0, Math.floor(low))
   const b = Math.max(1, Math.ceil(high))
-  if (b > 120) return `${Math.max(0, Math.floor(a / 60))}–${Math.ceil(b / 60)} h`
-  return a >= b - 1 && a === 0 ? `within ${b} min` : `${a}–${b} min`
+  if (b > 120) return `in ${Math.max(0, Math.floor(a / 60))}–${Math.ceil(b / 60)} h`
+  return a >= b - 1 && a === 0 ? `within ${b} min` : `in ${a}–${b} min`
 }
 
 export function etaTitle(eta: ETA | undefined): string {
@@ -62,12 +76,11 @@ export function etaTitle(eta: ETA | undefined): string {
   return `${late}As likely before ${exact(eta.median)} as after it; in half of the cases between ${exact(eta.from_50!)} and ${exact(eta.to_50!)}, in nine of ten between ${exact(eta.from_90!)} and ${exact(eta.to_90!)}.${lands}`
 }
 
-// etaSure is how sure an estimate is, "" if there is none.
+// etaSure is how sure an estimate is, "" if there is none that says something.
 export function etaSure(eta: ETA | undefined, from: number): string {
   if (!eta || eta.unknown || !eta.to_50 || !eta.to_90) return ""
   const most = (Date.parse(eta.to_90) - from) / 1000
-  const lands = eta.lands === undefined ? "" : `; it lands with a probability of ${Math.round(eta.lands * 100)} %`
-  return `1 of 2 in this time${most > 0 ? `, 19 of 20 within ${duration(most)}` : ""}${lands}`
+  return [most > 0 ? `19 of 20 within ${duration(most)}` : "", eta.lands === undefined ? "" : `lands with ${Math.round(eta.lands * 100)} %`].filter((text) => text !== "").join("; ")
 }
 
 export function Eta({ of }: { of: Summary }) {

@@ -135,14 +135,14 @@ func (models) ReadModels(_ context.Context, queue string, f func(*registry.Regis
 	if queue != "shop" {
 		return f(r)
 	}
-	model := func(version string, loss float64) *eventsv1.Model {
+	model := func(version, verdict string, loss float64) *eventsv1.Model {
 		return &eventsv1.Model{Kind: eventsv1.ModelKind_MODEL_KIND_SUCCESS, Version: version, Card: &eventsv1.ModelCard{
-			Algorithm: "logistic regression with trees", TrainingRows: 4120, NewestRows: 611, DataFromUs: at(60 * 24 * 90), DataUntilUs: at(60 * 24), TrainedUs: at(60 * 20), Verdict: "It is better than the rolling baseline.",
+			Algorithm: "logistic regression with trees", TrainingRows: 4120, NewestRows: 611, DataFromUs: at(60 * 24 * 90), DataUntilUs: at(60 * 24), TrainedUs: at(60 * 20), Verdict: verdict,
 			Figures: []*eventsv1.ModelFigure{{Name: "log_loss", Of: "candidate", Value: loss}, {Name: "log_loss", Of: "rolling", Value: 0.41}, {Name: "auc", Of: "candidate", Value: 0.87}, {Name: "auc", Of: "rolling", Value: 0.71}},
 		}}
 	}
-	r.Apply(&eventsv1.ModelPromoted{Model: model("5f1d0c7a9b3e", 0.2913), Who: "trainer", Why: "better on the newest week", StampUs: at(60 * 20)})
-	r.Apply(&eventsv1.ModelTrained{Model: model("0a44b1e2c6d8", 0.3301), StampUs: at(60 * 2)})
+	r.Apply(&eventsv1.ModelPromoted{Model: model("5f1d0c7a9b3e", "It is better than the rolling baseline.", 0.2913), Who: "trainer", Why: "better on the newest week", StampUs: at(60 * 20)})
+	r.Apply(&eventsv1.ModelTrained{Model: model("0a44b1e2c6d8", "The model in use is better on the newest week.", 0.3301), StampUs: at(60 * 2)})
 	return f(r)
 }
 

@@ -101,7 +101,7 @@ func tell(b *apitest.Backend) {
 		Change: &eventsv1.ChangeRef{}, Mainline: true, Analyzed: true, Inherited: []string{"//docs:links"},
 		Classes: classes("docs-0", eventsv1.OutcomeState_OUTCOME_STATE_RED, "//docs:links"),
 	}}})
-	b.Fold("docs", events.TopicChanges, &eventsv1.QueuePaused{Who: "Grace", Why: "incident 7", StampUs: now.Add(-2 * time.Hour).UnixMicro()})
+	b.Fold("docs", events.TopicChanges, &eventsv1.QueuePaused{Who: "Grace", Why: "incident 7", StampUs: now.Add(-29 * time.Minute).UnixMicro()})
 
 	work(b)
 
