@@ -79,7 +79,8 @@ func TestThePastOfAnIncidentIsShownAndPlayed(t *testing.T) {
 	r.eachLook("past-queue", func() {
 		r.open("/queues/shop?" + query)
 		r.see("This is the past")
-		r.see("Paused by Grace: incident 7")
+		r.see("Paused by Grace since")
+		r.see(": incident 7. Builds go on, nothing lands.")
 		r.see("‖ held")
 	})
 	if buttons := evaluate[int](r, `[...document.querySelectorAll("main button")].filter((b) => /^(Pause|Resume|Hold|Release|Cancel|Retry)/.test(b.innerText)).length + document.querySelectorAll("main input[type=checkbox][aria-label^=Pick]").length`); buttons > 0 {
@@ -105,7 +106,8 @@ func TestThePastOfAnIncidentIsShownAndPlayed(t *testing.T) {
 
 	// So is the page of all queues.
 	r.open("/?" + query)
-	r.see("Paused by Grace: incident 7")
+	r.see("Paused by Grace since")
+	r.see(": incident 7. Builds go on, nothing lands.")
 	r.check("the queues of the past")
 
 	// The slider goes on with the keys, and ends at the present.
