@@ -273,7 +273,7 @@ func (h *history) step() {
 		case 0:
 			h.apply(&eventsv1.ChangeHeld{Change: ref.Change, Hold: "h", Who: "who", Why: "why"})
 		case 1:
-			h.apply(&eventsv1.QueuePaused{Who: "who", Why: "why"})
+			h.apply(&eventsv1.QueuePaused{Who: "who", Why: "why", StampUs: 7})
 			h.apply(&eventsv1.LandingsPaused{Message: "frozen"})
 		case 2:
 			h.apply(&eventsv1.LandIntended{Change: ref, Commits: []string{next}})

@@ -259,7 +259,7 @@ func randomFact(r *rand.Rand, q *naive, n int) proto.Message {
 		return &eventsv1.ChangeRejected{Change: ref}
 	case 14:
 		if r.IntN(2) == 0 {
-			return &eventsv1.QueuePaused{}
+			return &eventsv1.QueuePaused{StampUs: 7}
 		}
 		return &eventsv1.QueueResumed{}
 	case 15:

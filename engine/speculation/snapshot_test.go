@@ -78,7 +78,7 @@ func (w *world) someElse() {
 	case 0:
 		w.take(&eventsv1.Tick{})
 	case 1:
-		w.take(&eventsv1.QueuePaused{Who: "who", Why: "why"})
+		w.take(&eventsv1.QueuePaused{Who: "who", Why: "why", StampUs: 7})
 		w.take(&eventsv1.LandingsPaused{Message: "frozen"})
 	case 2:
 		w.take(&eventsv1.QueueResumed{})

@@ -60,7 +60,7 @@ func TestAQueueGoesOnFromItsSnapshot(t *testing.T) {
 		q.SetQuotas(h.quotas)
 		for _, m := range []proto.Message{
 			&eventsv1.ChangeAdmitted{Admission: h.admission("held", 1)}, &eventsv1.ChangeHeld{Change: "held", Hold: "freeze", Who: "Ada", Why: "later"},
-			&eventsv1.QueuePaused{Who: "Ada", Why: "later"}, &eventsv1.LandingsPaused{Message: "frozen"}, &eventsv1.MainlineMoved{To: "m"},
+			&eventsv1.QueuePaused{Who: "Ada", Why: "later", StampUs: 7}, &eventsv1.LandingsPaused{Message: "frozen"}, &eventsv1.MainlineMoved{To: "m"},
 		} {
 			q.Apply(m, Origin{})
 		}
