@@ -131,7 +131,7 @@ func TestASnapshotHoldsTheWholeCore(t *testing.T) {
 	w.builder(&eventsv1.StepLeased{Build: "b6"})
 	w.gateway(&eventsv1.ChangeHeld{Change: "e", Hold: "h", Who: "Grace", Why: "a freeze"})
 	w.gateway(&eventsv1.ChangeMoved{Change: "e"})
-	w.gateway(&eventsv1.QueuePaused{Who: "Grace", Why: "a release"})
+	w.gateway(&eventsv1.QueuePaused{Who: "Grace", Why: "a release", StampUs: 7})
 	w.lander(&eventsv1.LandingsPaused{Message: "frozen"})
 	w.lander(&eventsv1.LandIntended{Change: refTo("e", 1), Commits: []string{"t5"}})
 	f := form{links: "x", json: true, logID: "log"}
