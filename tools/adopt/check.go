@@ -107,7 +107,8 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 		add("nothing_proven", "Write a landfall.yaml, or name commands in analysis.whole_repository_steps.", "Nothing proves a change, so none will land but of files that analysis.uncovered ignores.")
 	}
 	folders := strings.Split(queue.Steps.Environment.Path, ":")
-	for _, program := range programsNeeded(found, queue, paths, seen) {
+	r := reader{ctx, setOf(paths), s.read}
+	for _, program := range programsNeeded(r, found, queue, seen) {
 		if path.IsAbs(program) {
 			if lookFor(filepath.Base(program), []string{filepath.Dir(program)}) == "" {
 				add("tool_missing", "Install it on every machine that runs steps.", "Steps start %s, which is not there.", program)
@@ -118,8 +119,7 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 			add("tool_broken", "Mend it, or name the folder of another one in steps.environment.path.", "Steps need %s, and %s does not run: %s.", program, file, why)
 		}
 	}
-	files := setOf(paths)
-	lacks = append(lacks, pytestLacks(reader{ctx, files, s.read}, partsOf(found, files), queue)...)
+	lacks = append(lacks, pytestLacks(r, partsOf(found, r.files), queue)...)
 	made, attributes, err := s.unapplied(ctx)
 	if err != nil {
 		return seen, lacks, err
@@ -146,9 +146,8 @@ func lacksOf(ctx context.Context, config *configuration.Configuration, name stri
 }
 
 // programsNeeded returns the programs that steps start, and those that these start in turn.
-func programsNeeded(found []buildgraph.Sighting, queue configuration.Queue, paths []string, seen treeView) []string {
-	files := setOf(paths)
-	programs := slices.Concat(seen.Programs, toolsOf(partsOf(found, files), queue.Analysis.Uses(), files))
+func programsNeeded(r reader, found []buildgraph.Sighting, queue configuration.Queue, seen treeView) []string {
+	programs := slices.Concat(seen.Programs, toolsOf(r, partsOf(found, r.files), queue.Analysis.Uses()))
 	slices.Sort(programs)
 	return slices.Compact(programs)
 }

@@ -16,6 +16,15 @@ func (r reader) pytestOf(folder string) pythongraph.PytestSource {
 	return pythongraph.FindPytest([]byte(r.read(r.ctx, path.Join(folder, "pyproject.toml"))))
 }
 
+// usesPoetry reports whether the steps of a folder's project run poetry, as the adapter has it: by a lock file, or without any.
+func (r reader) usesPoetry(folder string) bool {
+	if r.has(folder, "poetry.lock") {
+		return true
+	}
+	locked := r.has(folder, "uv.lock") || r.has(folder, "pylock.toml")
+	return !locked && pythongraph.UsesPoetry([]byte(r.read(r.ctx, path.Join(folder, "pyproject.toml"))))
+}
+
 // andTest returns the line of the shell that tests after a first one, which may be empty. As in the steps of the adapter's targets it is
 // no failure that there is no test.
 func andTest(first, test string) string {
@@ -31,7 +40,7 @@ func wholePython(r reader, folder string) string {
 	switch {
 	case r.has(folder, "uv.lock"):
 		return uvRun("--frozen", r.uvOptions(folder, source))
-	case r.has(folder, "poetry.lock"):
+	case r.usesPoetry(folder):
 		return andTest(words("poetry install --no-interaction", source.Poetry), "poetry run python -m pytest")
 	}
 	return andTest("", "python -m pytest")
@@ -68,7 +77,7 @@ func pythonCommand(r reader, folder, _ string) string {
 	switch {
 	case r.has(folder, "uv.lock"):
 		return uvRun("--locked", r.uvOptions(folder, source))
-	case r.has(folder, "poetry.lock"):
+	case r.usesPoetry(folder):
 		return andTest(words("poetry install --no-interaction", source.Poetry), "poetry run python -m pytest")
 	case source.Pip != "":
 		return andTest(inVenv+source.Pip, ".venv/bin/python -m pytest")
@@ -111,7 +120,7 @@ func pytestLacks(r reader, parts []part, queue configuration.Queue) (lacks []lac
 						"Land a change that adds it: uv add --dev pytest --package "+members[folder])
 				}
 			}
-		case r.has(p.Folder, "poetry.lock"):
+		case r.usesPoetry(p.Folder):
 			if !source.Declared {
 				add(undeclared, "Land a change that adds it: poetry add --group dev pytest")
 			}

@@ -52,6 +52,7 @@ func TestTheExtraOrGroupThatBringsPytestIsInstalled(t *testing.T) {
 		"uv, nowhere":       {"", "uv.lock", uvLock, uvRun + "python -m pytest" + orNone + "; }", "uv add --dev pytest"},
 		"Poetry, an extra":  {extra, "poetry.lock", "# poetry\n", "poetry install --no-interaction --extras tests && { poetry run python -m pytest" + orNone + "; }", ""},
 		"Poetry, nowhere":   {"", "poetry.lock", "# poetry\n", "poetry install --no-interaction && { poetry run python -m pytest" + orNone + "; }", "poetry add --group dev pytest"},
+		"Poetry, unlocked":  {"[tool.poetry.group.dev.dependencies]\npytest = \"^8\"\n", "", "", "poetry install --no-interaction && { poetry run python -m pytest" + orNone + "; }", ""},
 		"plain, an extra":   {extra, "", "", "python -m pytest" + orNone, filepath.Join(tools, "python") + " -m pip install -e '.[tests]'"},
 		"plain, nowhere":    {"", "", "", "python -m pytest" + orNone, filepath.Join(tools, "python") + " -m pip install pytest"},
 	} {
@@ -79,6 +80,9 @@ func TestTheExtraOrGroupThatBringsPytestIsInstalled(t *testing.T) {
 			checked, _ := r.init("--check", "--json")
 			if strings.Contains(checked, `"pytest_missing"`) != (c.missing != "") {
 				t.Errorf("init --check says\n%s", checked)
+			}
+			if strings.HasPrefix(name, "Poetry") != strings.Contains(out, `"poetry"`) {
+				t.Errorf("the tools are said in\n%s", out)
 			}
 			if got := r.configured().Queues["shop"].Steps.Environment.Variables["UV_LINK_MODE"]; (got == "copy") != (c.lockFile == "uv.lock") {
 				t.Errorf("UV_LINK_MODE is %q", got)

@@ -273,7 +273,7 @@ func (p *plan) complete(ctx context.Context, s *source, o options) {
 
 // fit sets the plan's machine and environment to what its adapters and some commands need.
 func (p *plan) fit(ctx context.Context, s *source, commands []string) {
-	tools := toolsOf(p.parts, p.uses, setOf(s.paths))
+	tools := toolsOf(reader{ctx, setOf(s.paths), s.read}, p.parts, p.uses)
 	for _, command := range commands {
 		tools = append(tools, programsOf(command)...)
 	}

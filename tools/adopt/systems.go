@@ -151,16 +151,19 @@ func hasAny(files map[string]bool, folder string, names map[string][]string) boo
 }
 
 // toolsOf returns the programs that some adapters' steps need, sorted.
-func toolsOf(parts []part, uses []configuration.AdapterUse, files map[string]bool) []string {
+func toolsOf(r reader, parts []part, uses []configuration.AdapterUse) []string {
 	var tools []string
 	for _, use := range uses {
 		s := systems[use.Adapter]
 		tools = append(tools, s.tools...)
 		for _, p := range parts {
 			for file, more := range s.byFile {
-				if p.Adapter == use.Adapter && files[path.Join(p.Folder, file)] {
+				if p.Adapter == use.Adapter && r.has(p.Folder, file) {
 					tools = append(tools, more...)
 				}
+			}
+			if p.Adapter == use.Adapter && p.Adapter == configuration.AdapterPython && r.usesPoetry(p.Folder) {
+				tools = append(tools, "poetry")
 			}
 		}
 	}

@@ -26,6 +26,12 @@ func FindPytest(pyproject []byte) PytestSource {
 	return pytestIn(t)
 }
 
+// UsesPoetry reports whether a pyproject.toml has a [tool.poetry].
+func UsesPoetry(pyproject []byte) bool {
+	t, _, err := parseTable(pyproject)
+	return err == nil && t.table("tool", "poetry") != nil
+}
+
 // pytestIn finds what brings pytest: what is installed anyway, else a group, else an extra.
 func pytestIn(t table) (s PytestSource) {
 	project, uv, poetry := t.table("project"), t.table("tool", "uv"), t.table("tool", "poetry")
