@@ -24,7 +24,7 @@ PACKAGES := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 
 # Tests are run with -vet=off: make check vets them, by more rules than go test does.
 
-# make test finds no ClickHouse, as on a fresh machine, so that a test which needs one fails unless make long-test runs it.
+# Unless tests are chosen (-run), make test finds no ClickHouse, as on a fresh machine: a test that needs one fails unless make long-test runs it.
 
 # The packages that take longest are tested first, so that nothing waits for one of them in the end.
 SLOWEST := ./tools/embedded/stack ./services/builder/... ./tools/proof

@@ -336,7 +336,7 @@ func lastOf(lines, service []string) (found []finding) {
 }
 
 // lastLines returns the last lines that are not empty, without summaries that count no failure, what npm prints before it runs a
-// script, and folders that were gone to.
+// script, and lines that only name the folder entered.
 func lastLines(lines []string) (found []finding) {
 	for i := len(lines) - 1; i >= 0 && len(found) < Most; i-- {
 		if strings.TrimSpace(lines[i]) != "" && !isClean(lines[i]) && !announces(lines, i) && !enters.MatchString(lines[i]) {

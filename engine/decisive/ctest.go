@@ -71,8 +71,8 @@ func ctestBlocks(lines []string) (blocks []ctestBlock) {
 	return blocks
 }
 
-// ctest finds what the tests that ctest runs failed with, where none of found is of it: the first line that begins with a place in the
-// tree, else one that speaks of an error, or the last one.
+// ctest finds what the tests that ctest runs failed with, where none of found is of it: a line that begins with a place in the
+// tree, the first that speaks of an error or else the last; where there is none, one that speaks of an error, or the last one.
 func ctest(lines []string, tree Tree, blocks []ctestBlock, found []finding) (more []finding) {
 	for _, b := range blocks {
 		if slices.ContainsFunc(found, func(f finding) bool { return f.class == failedTest && f.at >= b.from && f.at < b.to }) {
@@ -86,8 +86,11 @@ func ctest(lines []string, tree Tree, blocks []ctestBlock, found []finding) (mor
 		}
 		for i, line := range lines[b.from:b.to] {
 			m := match(ctestPlace, line)
-			if m != nil && tree.classOf(m[1]) != elsewhere {
-				f = finding{failedTest, b.from + i, joined(tree.first([]place{{m[1], m[2]}}), b.name, m[3])}
+			if m == nil || tree.classOf(m[1]) == elsewhere {
+				continue
+			}
+			f = finding{failedTest, b.from + i, joined(tree.first([]place{{m[1], m[2]}}), b.name, m[3])}
+			if len(mentions([]string{line})) > 0 {
 				break
 			}
 		}

@@ -24,6 +24,7 @@ func TestATestOfCThatFailsIsNamedByItsAssertion(t *testing.T) {
 	for _, c := range []struct{ name, output, want string }{
 		{"assert", starts + aborts + assertion + "\n" + goesOn + "2/2 Test #2: report ...........................   Passed    0.00 sec\n" + ends, "tests/sum.c:7: main: Assertion `sum(v, 3) == 6' failed."},
 		{"a line of its own", starts + passes + goesOn + fails + "reading\n/tree/tests/report.c:10: sum is \"7\", want \"6\"\n" + ends, "tests/report.c:10: report: sum is \"7\", want \"6\""},
+		{"after what it logs", starts + passes + goesOn + fails + "src/sum.c:3: starting suite\n/tree/tests/report.c:9: check failed: 1 != 2\ntests/report.c:20: done\n" + ends, "tests/report.c:9: report: check failed: 1 != 2"},
 		{"both", starts + aborts + assertion + "\n" + goesOn + fails + "/tree/tests/report.c:10: sum is 7\n" + ends, "tests/sum.c:7: main: Assertion `sum(v, 3) == 6' failed.|tests/report.c:10: report: sum is 7"},
 		{"without a place", starts + passes + goesOn + fails + "reading\nsum is 7, want 6\n" + ends, "report: sum is 7, want 6"},
 		{"without a word", starts + passes + goesOn + "2/2 Test #2: report ...........................***Exception: SegFault  0.00 sec\n" + ends, "report: Exception: SegFault"},

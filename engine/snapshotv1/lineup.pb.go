@@ -231,7 +231,7 @@ type LineupPause struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Who   string                 `protobuf:"bytes,1,opt,name=who,proto3" json:"who,omitempty"`
 	Why   string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
-	// 0 in snapshots that are older than it.
+	// 0 in older snapshots.
 	SinceUs       int64 `protobuf:"varint,3,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -160,7 +160,7 @@ func TestWhoNobodyNamedIsSaidToBeUnnamed(t *testing.T) {
 		want     string
 	}{
 		{"", "", time.Time{}, "; PAUSED by somebody"}, {"", "fire", time.Time{}, "; PAUSED by somebody: fire"}, {"ada", "", time.Time{}, "; PAUSED by ada"},
-		{"ada", "fire", since, "; PAUSED by ada since 2026-01-05 10:00:00: fire"},
+		{"ada", "fire", since, "; PAUSED by ada: fire (since 2026-01-05 10:00:00)"},
 	} {
 		if line := queueLine(view.Overview{Queue: "q", Paused: &view.Pause{Who: c.who, Why: c.why, Since: c.since}}); !strings.HasSuffix(line, c.want) {
 			t.Errorf("%q by %q: %q", c.why, c.who, line)

@@ -55,7 +55,7 @@ func briefETA(e *view.ETA, now time.Time) string {
 	return fmt.Sprintf("%d %s (%d-%d)", u.remaining(e.Median, now), u.name, u.remaining(e.From90, now), u.remaining(e.To90, now))
 }
 
-// late reports whether an estimate has not come true: with a probability of 95 % the change was to be decided a minute ago.
+// late reports whether the upper end of the interval of 90 % passed more than a minute ago.
 func late(e *view.ETA, now time.Time) bool { return now.Sub(e.To90) > time.Minute }
 
 // decided is a sentence, after others, about when a change will be decided; "" if there is no estimate that says something.

@@ -175,13 +175,9 @@ func queueLine(q view.Overview) string {
 		line += "; a shadow: it decides what others land, and pushes nothing"
 	}
 	if p := q.Paused; p != nil {
-		who := Plain(cmp.Or(p.Who, "somebody"))
+		line += "; PAUSED by " + whoAndWhy(p.Who, p.Why)
 		if !p.Since.IsZero() {
-			who += " since " + p.Since.Local().Format(time.DateTime)
-		}
-		line += "; PAUSED by " + who
-		if p.Why != "" {
-			line += ": " + Plain(p.Why)
+			line += " (since " + p.Since.Local().Format(time.DateTime) + ")"
 		}
 	}
 	if p := q.PausedByRemote; p != nil {

@@ -186,8 +186,8 @@ func (a *assembler) isRead(i int32) bool {
 		return false
 	default:
 		name := nameOf(e.Path)
-		// A release of yarn goes through folders as an install does, which is known otherwise.
-		isYarn := nameOf(folderOf(e.Path)) == "releases" && nameOf(folderOf(folderOf(e.Path))) == ".yarn"
+		// What a release of yarn refers to is what an install does, which the install's own inputs have.
+		isYarn := strings.HasPrefix(name, "yarn-") && nameOf(folderOf(e.Path)) == "releases" && nameOf(folderOf(folderOf(e.Path))) == ".yarn"
 		return languageOf(name) != opaque && !isLockName(name) && !isYarn && !a.folders[folderOf(e.Path)].modules
 	}
 }

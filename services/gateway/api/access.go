@@ -258,9 +258,6 @@ func (h *handler) refuseUnknown(w http.ResponseWriter, r *http.Request, err erro
 		err = tooMany("There were too many requests without proof of who asks from this address.")
 		h.Refusals.LeaveOut()
 	}
-	if f := (*failure)(nil); errors.As(err, &f) && f.status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="landfall"`)
-	}
 	h.writeFailure(w, r, err)
 }
 

@@ -592,7 +592,7 @@ func FuzzHeadersLetNobodyIn(f *testing.F) {
 	})
 }
 
-// whenRead calls itself when its client begins to send it, which it does once the server asks for it.
+// whenRead calls first when its client begins to send it, which it does once the server asks for it.
 type whenRead struct {
 	io.Reader
 	first func()

@@ -99,6 +99,9 @@ func (h *handler) writeFailure(w http.ResponseWriter, r *http.Request, err error
 		h.Log.Error("request failed", "request", requestIDOf(r), "method", r.Method, "path", r.URL.Path, "error", err)
 		f = fail(http.StatusInternalServerError, codeInternal, "The gateway could not do this.", "Ask again; its log says why.")
 	}
+	if f.status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="landfall"`)
+	}
 	if f.status == http.StatusUnauthorized || f.status == http.StatusForbidden {
 		h.noteRefusal(r, f)
 	}

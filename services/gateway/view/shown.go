@@ -464,7 +464,7 @@ type Trouble struct {
 type Pause struct {
 	Who string `json:"who"`
 	Why string `json:"why"`
-	// Since is not given of a queue that was paused before that was kept.
+	// Since is missing if the queue was paused before this time was recorded.
 	Since time.Time `json:"since,omitzero"`
 }
 

@@ -1,7 +1,6 @@
 // The page of one change.
 
 import type { ComponentChildren } from "preact"
-import { useComputed } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import { Actions } from "./act"
 import { Failed, Futures, Landed, Timeline, Waits } from "./facts"
@@ -120,7 +119,7 @@ function Known({ of }: { of: Detail }) {
 
 // Sure is how sure the estimate beside it is.
 function Sure({ of }: { of: Detail }) {
-  const text = useComputed(() => etaSure(of.eta, now.value)).value
+  const text = etaSure(of.eta, now.value)
   return text ? <span class="soft">({text})</span> : null
 }
 

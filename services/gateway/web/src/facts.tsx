@@ -128,15 +128,20 @@ export function MainlineFails({ of }: { of: Overview }) {
 
 // Waits is what a pending change waits for.
 export function Waits({ of }: { of: Change }) {
-  if (!of.position || (of.reasons.every((r) => r.sentence === of.why) && !of.ahead)) return null
+  const ahead = of.ahead ?? []
+  // The sentence that stands above is not said again, unless there are changes to go to.
+  const reasons = of.reasons.filter((r) => r.sentence !== of.why || notListed(r, ahead).length > 0)
+  if (!of.position || (reasons.length === 0 && !of.ahead)) return null
   return (
     <section>
       <h2>What it waits for</h2>
-      <ul class="reasons">
-        {of.reasons.filter((r) => r.sentence !== of.why).map((r) => (
-          <Why key={r.code + r.sentence} of={r} queue={of.queue} listed={of.ahead ?? []} />
-        ))}
-      </ul>
+      {reasons.length > 0 && (
+        <ul class="reasons">
+          {reasons.map((r) => (
+            <Why key={r.code + r.sentence} of={r} queue={of.queue} listed={ahead} />
+          ))}
+        </ul>
+      )}
       {of.ahead && (
         <table class="facts meets" role="table">
           <caption class="soft">Changes ahead that it meets</caption>
@@ -152,9 +157,11 @@ export function Waits({ of }: { of: Change }) {
   )
 }
 
+const notListed = (of: Reason, listed: Ahead[]) => (of.changes ?? []).filter((id) => !listed.some((a) => a.change === id))
+
 // Why is a reason, with links to changes that are not listed below it.
 function Why({ of, queue, listed }: { of: Reason; queue: string; listed: Ahead[] }) {
-  const others = (of.changes ?? []).filter((id) => !listed.some((a) => a.change === id))
+  const others = notListed(of, listed)
   return (
     <li>
       <bdi>{plain(of.sentence)}</bdi>
@@ -227,15 +234,19 @@ export function Futures({ of }: { of: Change }) {
   )
 }
 
-// listed are some names, as text.
-const listed = (names: string[]) => (names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(" and "))
+// joined are the names of changes as text. Each is of its own direction.
+function joined(names: string[]): string {
+  const apart = names.slice(0, 3).map((name) => `\u2068${plain(name)}\u2069`)
+  if (names.length > 3) return `${apart.join(", ")} and ${names.length - 3} more`
+  return apart.length < 3 ? apart.join(" and ") : `${apart[0]}, ${apart[1]} and ${apart[2]}`
+}
 
 // assumes is what a build takes for granted of the changes ahead: those that it assumes land, and none of the others that its change meets.
 export function assumes(of: Build, change: Change): string {
   const others = (change.ahead ?? []).map((a) => a.change).filter((id) => !of.assumed.includes(id))
-  const none = others.length === 0 ? "" : `${listed(others)} ${others.length === 1 ? "does" : "do"} not`
+  const none = others.length === 0 ? "" : `${joined(others)} ${others.length === 1 ? "does" : "do"} not`
   if (of.assumed.length === 0) return none === "" ? "on the mainline as it stands" : `on the mainline as it stands, if ${none} land`
-  return `if ${listed(of.assumed)} ${of.assumed.length === 1 ? "lands" : "land"}${none === "" ? "" : ` and ${none}`}`
+  return `if ${joined(of.assumed)} ${of.assumed.length === 1 ? "lands" : "land"}${none === "" ? "" : ` and ${none}`}`
 }
 
 function Future({ of, change, open }: { of: Build; change: Change; open: boolean }) {
@@ -246,7 +257,7 @@ function Future({ of, change, open }: { of: Build; change: Change; open: boolean
         <summary>
           <State name={of.state} />
           {of.state === "running" && steps.some((s) => bad(s) === 0) && <span class="state failed">✗ a step failed</span>}
-          <bdi>{plain(assumes(of, change))}</bdi>
+          <span>{assumes(of, change)}</span>
           <span class="space" />
           {of.steps_total > 0 && <Progress done={of.steps_done} total={of.steps_total} />}
         </summary>

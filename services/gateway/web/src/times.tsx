@@ -40,7 +40,8 @@ function phases(of: Change, end: number): Bar[] {
   const builds = (of.builds ?? []).map((b) => [at(b.scheduled_at), endOf(b, end)] as const)
   // The event may be forgotten. What is built was analysed, and so is what does not wait for that.
   const known = at(own.find((e) => e.kind === "analysed")?.at)
-  const analysed = !Number.isNaN(known) ? known : builds.length > 0 ? Math.min(...builds.map(([from]) => from)) : of.reasons.some((r) => r.code === "analysis") ? NaN : begin
+  const built = builds.map(([from]) => from).filter((from) => from >= begin)
+  const analysed = !Number.isNaN(known) ? known : built.length > 0 ? Math.min(...built) : of.reasons.some((r) => r.code === "analysis") ? NaN : begin
   const held: [number, number][] = []
   const landing: [number, number][] = []
   for (const e of own) {
@@ -86,7 +87,7 @@ function rowsOf(of: Change, end: number): { rows: Row[]; before: number; left: n
   }
   for (const b of builds.slice(-mostRows)) {
     const [from, to] = [at(b.scheduled_at), endOf(b, end)]
-    rows.push({ name: `built ${plain(assumes(b, of))}`, bars: [{ key: b.build, from, to, state: b.state, says: `A build ${plain(assumes(b, of))}: ${b.state.replaceAll("_", " ")}, ${b.steps_done} of ${plural(b.steps_total, "step")} done, ${duration((to - from) / 1000)}.` }] })
+    rows.push({ name: `built ${assumes(b, of)}`, bars: [{ key: b.build, from, to, state: b.state, says: `A build ${assumes(b, of)}: ${b.state.replaceAll("_", " ")}, ${b.steps_done} of ${plural(b.steps_total, "step")} done, ${duration((to - from) / 1000)}.` }] })
   }
   const workers = new Map<string, Bar[]>()
   const seen = new Set<string>()

@@ -36,10 +36,9 @@ const ofDay = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-d
 // Clock is the time of something, with its date if that is not today's.
 export function Clock({ at }: { at: string }) {
   const time = new Date(at)
-  const text = useComputed(() => (new Date(now.value).toDateString() === time.toDateString() ? ofDay : onDay).format(time))
   return (
     <time dateTime={at} title={exact(at)}>
-      {text}
+      {(new Date(now.value).toDateString() === time.toDateString() ? ofDay : onDay).format(time)}
     </time>
   )
 }
