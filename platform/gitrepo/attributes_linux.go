@@ -15,6 +15,10 @@ import (
 // FS_FL_USER_MODIFIABLE, ENCRYPT, NOCOW, DAX, PROJINHERIT and CASEFOLD. Others, such as that of an index, a file system sets itself.
 const flagsOfOwners = 0x000380ff | 0x00000800 | 0x00800000 | 0x02000000 | 0x20000000 | 0x40000000
 
+// mostAttributes bounds the names and values that are compared of user's attributes, in bytes. It is the most that one value takes. A new
+// directory has none of them.
+const mostAttributes = 64 << 10
+
 // attributesOf returns what a step can change of a directory besides its entries, permissions and times: who owns it, its extended
 // attributes, such as permissions that new files inherit, and its flags.
 func attributesOf(dir *os.File) (string, error) {
@@ -44,7 +48,7 @@ func attributesOf(dir *os.File) (string, error) {
 	}
 	list := strings.Split(string(names[:size]), "\x00")
 	slices.Sort(list)
-	value := make([]byte, 64<<10)
+	value, left := make([]byte, mostAttributes), mostAttributes
 	for _, name := range list {
 		if !strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "system.posix_acl_") {
 			continue // a step cannot set it
@@ -52,6 +56,11 @@ func attributesOf(dir *os.File) (string, error) {
 		size, err := unix.Fgetxattr(fd, name, value)
 		if err != nil {
 			return "", err
+		}
+		if strings.HasPrefix(name, "user.") {
+			if left -= len(name) + size; left < 0 {
+				return text + " more than is compared", nil
+			}
 		}
 		text += fmt.Sprintf(" %q=%q", name, value[:size])
 	}

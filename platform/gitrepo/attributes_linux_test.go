@@ -2,6 +2,7 @@ package gitrepo
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -74,7 +75,7 @@ func TestWhatAStepGivesADirectoryGoes(t *testing.T) {
 
 // encrypt empties a directory and has the file system encrypt what is made there, by a key that it then forgets: nothing can be made
 // there. ext4 can do so if it was made with the feature "encrypt", and F2FS.
-func encrypt(dir string) error {
+func encrypt(dir string) (err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -97,6 +98,9 @@ func encrypt(dir string) error {
 	if err := call(unix.FS_IOC_ADD_ENCRYPTION_KEY, unsafe.Pointer(&key)); err != nil {
 		return err
 	}
+	defer func() {
+		err = errors.Join(err, call(unix.FS_IOC_REMOVE_ENCRYPTION_KEY, unsafe.Pointer(&unix.FscryptRemoveKeyArg{Key_spec: key.Key_spec})))
+	}()
 	for _, e := range entries {
 		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
 			return err
@@ -104,10 +108,7 @@ func encrypt(dir string) error {
 	}
 	policy := unix.FscryptPolicyV2{Version: unix.FSCRYPT_POLICY_V2, Contents_encryption_mode: unix.FSCRYPT_MODE_AES_256_XTS,
 		Filenames_encryption_mode: unix.FSCRYPT_MODE_AES_256_CTS, Master_key_identifier: [16]uint8(key.Key_spec.U[:16])}
-	if err := call(unix.FS_IOC_SET_ENCRYPTION_POLICY, unsafe.Pointer(&policy)); err != nil {
-		return err
-	}
-	return call(unix.FS_IOC_REMOVE_ENCRYPTION_KEY, unsafe.Pointer(&unix.FscryptRemoveKeyArg{Key_spec: key.Key_spec}))
+	return call(unix.FS_IOC_SET_ENCRYPTION_POLICY, unsafe.Pointer(&policy))
 }
 
 // A file system that bounds the attributes of one file little, such as XFS, Btrfs or one in memory, holds more than the kernel lists.
@@ -139,5 +140,31 @@ func TestADirectoryWithMoreAttributesThanAreListedGoes(t *testing.T) {
 				t.Errorf("it has names of %d bytes, %v", size, err)
 			}
 		})
+	}
+}
+
+// Some file systems hold thousands of attributes of 64 KiB of one file.
+func TestAttributesAreReadUpToABound(t *testing.T) {
+	parent, err := os.MkdirTemp("/dev/shm", "landfall-attributes-")
+	if err != nil {
+		t.Skipf("there is no file system in memory: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(parent) })
+	read := func() string {
+		text, err := attributesAt(os.Open(parent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	usual := read()
+	for i := range 20 {
+		if err := unix.Setxattr(parent, fmt.Sprintf("user.%d", i), make([]byte, 60<<10), 0); err != nil {
+			t.Skipf("this file system has too few: %v", err)
+		}
+		const quoted = len(`\x00`)
+		if text := read(); len(text) > len(usual)+quoted*mostAttributes+100 || text == usual {
+			t.Errorf("%d attributes are read as %d bytes", i+1, len(text))
+		}
 	}
 }
