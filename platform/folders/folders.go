@@ -28,11 +28,15 @@ const (
 	// mostOpen is how many folders are open at a time, each below the one before. One with fewer entries than AtOnce is closed before what
 	// is below it is visited.
 	mostOpen = 20
+	// mostBelow is how many folders one is opened below another that is open: each of them is opened on the way.
+	mostBelow = 128
+	// longest is how long a path may be on Linux.
+	longest = 4095
 )
 
 // Bounded returns the files of a folder for [fs.WalkDir]. Folders are listed only until their entries take that many bytes: their paths, and
-// perEntry for each. Then listing fails with [ErrTooMany]. WalkDir holds a whole folder at once, and its callers may keep the paths. It is for
-// one goroutine.
+// perEntry for each. Then listing fails with [ErrTooMany]. WalkDir holds a whole folder at once, and its callers may keep the paths. No link
+// leads out of root; one to what is in it is followed where it takes the place of a folder that was just listed. It is for one goroutine.
 func Bounded(root *os.Root, bytes int) fs.FS { return &bounded{root, bytes} }
 
 type bounded struct {
@@ -79,53 +83,97 @@ func (b *bounded) ReadDir(name string) (list []fs.DirEntry, err error) {
 	}
 }
 
-// Each calls do for each entry below a folder, in no order; for a folder, before its entries. For a folder that cannot be read it calls do
-// with the error and no entry; the error is [ErrTooDeep] if too many would be open. It ends at do's first error, and leaves out what
-// vanishes meanwhile.
+// Each calls do for each entry below a folder, in no order; for a folder, before its entries. For a folder that cannot be read, and for an
+// entry whose path is too long, it calls do with the error and no entry; the error is [ErrTooDeep] if too many would be open. It ends at
+// do's first error, and leaves out what vanishes meanwhile, or gives way to another folder. A step that still runs can put a pipe or a link
+// in the place of a folder that was just listed, or of one above it: nobody waits for the pipe, and the link is not followed.
 func Each(folder string, do func(path string, e fs.DirEntry, err error) error) error {
-	return each(folder, true, 0, do)
-}
-
-// each is Each of the top folder or one in it, below a number of folders that are open.
-func each(folder string, top bool, above int, do func(path string, e fs.DirEntry, err error) error) error {
-	// A step that still runs can put a pipe or a link in the place of a folder that was just listed.
-	flags := os.O_RDONLY | syscall.O_NONBLOCK
-	if !top {
-		flags |= syscall.O_NOFOLLOW
-	}
-	opened, err := os.OpenFile(folder, flags, 0)
+	root, err := os.OpenRoot(folder + "/.") // there is none in a pipe
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return do(folder, nil, err)
 	}
+	defer root.Close()
+	return each(place{path: folder, root: root, name: ".", open: 1}, do)
+}
+
+// place is where Each is.
+type place struct {
+	path   string
+	listed fs.FileInfo // what was listed there; nil for the top folder
+	root   *os.Root    // a folder above it, or itself
+	name   string      // its name in root
+	below  int         // how many folders it is below root
+	open   int         // how many folders above it are open
+}
+
+// each is Each of the top folder or one in it.
+func each(at place, do func(path string, e fs.DirEntry, err error) error) error {
+	if at.below == mostBelow {
+		root, err := at.root.OpenRoot(at.name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return do(at.path, nil, err)
+		}
+		defer root.Close()
+		at.root, at.name, at.below, at.open = root, ".", 0, at.open+1
+	}
+	opened, err := at.root.OpenFile(at.name, os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return do(at.path, nil, err)
+	}
 	defer opened.Close()
+	if at.listed != nil {
+		info, err := opened.Stat()
+		if err != nil {
+			return do(at.path, nil, err)
+		}
+		if !os.SameFile(info, at.listed) {
+			return nil
+		}
+	}
 	for {
-		some, err := opened.ReadDir(AtOnce)
-		open := above + 1
+		some, err := opened.ReadDir(AtOnce) // with what is known of each, as it was opened in a root
+		open := at.open + 1
 		switch {
 		case len(some) < AtOnce:
 			opened.Close() // folders may be nested deeper than there may be open files
-			open = above
+			open = at.open
 		case open > mostOpen:
-			return do(folder, nil, ErrTooDeep)
+			return do(at.path, nil, ErrTooDeep)
 		}
 		for _, e := range some {
-			path := filepath.Join(folder, e.Name())
+			path := filepath.Join(at.path, e.Name())
+			if len(path) > longest {
+				if err := do(path, nil, &fs.PathError{Op: "lstat", Path: path, Err: syscall.ENAMETOOLONG}); err != nil {
+					return err
+				}
+				continue
+			}
 			if err := do(path, e, nil); err != nil {
 				return err
 			}
 			if !e.IsDir() {
 				continue
 			}
-			if err := each(path, false, open, do); err != nil {
+			listed, err := e.Info()
+			if err != nil {
+				return err
+			}
+			if err := each(place{path, listed, at.root, filepath.Join(at.name, e.Name()), at.below + 1, open}, do); err != nil {
 				return err
 			}
 		}
 		switch {
 		case err != nil && !errors.Is(err, io.EOF):
-			return do(folder, nil, err)
+			return do(at.path, nil, err)
 		case len(some) < AtOnce:
 			return nil
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"landfall.build/platform/folders/folderstest"
 )
 
 // filled makes some files in a folder, and in folders below it.
@@ -105,6 +107,12 @@ func TestAnErrorEndsIt(t *testing.T) {
 	}
 }
 
+// open returns how many files are open.
+func open() int {
+	list, _ := os.ReadDir("/proc/self/fd") // there is none elsewhere than on Linux
+	return len(list)
+}
+
 // TestFoldersAreHeldOpenUpToABound: a step can nest folders of many entries, and each is open while what is below it is visited.
 func TestFoldersAreHeldOpenUpToABound(t *testing.T) {
 	dir := t.TempDir()
@@ -119,10 +127,6 @@ func TestFoldersAreHeldOpenUpToABound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-	}
-	open := func() int {
-		list, _ := os.ReadDir("/proc/self/fd") // there is none elsewhere than on Linux
-		return len(list)
 	}
 	before, most, deep := open(), 0, 0
 	err := Each(dir, func(_ string, e fs.DirEntry, err error) error {
@@ -179,6 +183,85 @@ func TestWhatTakesThePlaceOfAFolderIsNotLookedInto(t *testing.T) {
 					t.Errorf("it visits %q, %v, %v", seen, failed, err)
 				}
 			})
+		}
+	}
+}
+
+// A folder of few entries is closed before what is in it is visited, so what is put in its place then is on the way to all below it.
+func TestNoLinkInThePlaceOfAParentIsFollowed(t *testing.T) {
+	for how, to := range map[string]string{"out": "", "within": "other"} {
+		t.Run(how, func(t *testing.T) {
+			dir, outside := t.TempDir(), t.TempDir()
+			if to != "" {
+				outside = filepath.Join(dir, to)
+			}
+			parent := filepath.Join(dir, "a")
+			for _, path := range []string{filepath.Join(outside, "b", "secret"), filepath.Join(parent, "b", "mine")} {
+				if err := os.MkdirAll(path, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var asked fs.FileInfo
+			err := Each(dir, func(path string, e fs.DirEntry, err error) error {
+				if strings.HasPrefix(path, filepath.Join(parent, "b", "secret")) {
+					t.Errorf("it visits %s", path)
+				}
+				if path != filepath.Join(parent, "b") || e == nil {
+					return nil
+				}
+				err = errors.Join(os.Rename(parent, filepath.Join(t.TempDir(), "a")), os.Symlink(outside, parent))
+				if err != nil {
+					return err
+				}
+				asked, err = e.Info()
+				return err
+			})
+			other, failed := os.Lstat(filepath.Join(outside, "b"))
+			if err != nil || failed != nil || asked == nil || os.SameFile(asked, other) {
+				t.Errorf("it asked for %v, %v, %v", asked, err, failed)
+			}
+		})
+	}
+}
+
+// TestAnEntryWhosePathIsTooLongIsAnError: most callers could do nothing with it.
+func TestAnEntryWhosePathIsTooLongIsAnError(t *testing.T) {
+	for _, name := range []string{"d", strings.Repeat("d", 200)} {
+		dir := t.TempDir()
+		folderstest.Nest(t, dir, name, 4200/len(name))
+		before, most, long := open(), 0, 0
+		err := Each(dir, func(path string, e fs.DirEntry, err error) error {
+			most = max(most, open())
+			if errors.Is(err, syscall.ENAMETOOLONG) && len(path) > longest && e == nil {
+				long++
+				return nil
+			}
+			return err
+		})
+		if most > before+mostOpen+1 || long != 1 || err != nil {
+			t.Errorf("%d folders are open at a time, %d paths are too long, %v", most-before, long, err)
+		}
+	}
+}
+
+// BenchmarkEach asks for what is known of 50,000 files, as those who measure a folder do.
+func BenchmarkEach(b *testing.B) {
+	dir := b.TempDir()
+	for i := range 50_000 {
+		folder := filepath.Join(dir, fmt.Sprint(i%5), fmt.Sprint(i%50), fmt.Sprint(i%2500))
+		if err := errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, fmt.Sprint(i)), nil, 0o600)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		err := Each(dir, func(_ string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				_, err = e.Info()
+			}
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
 		}
 	}
 }
