@@ -162,6 +162,7 @@ function Shown({ of }: { of: Figures }) {
       )}
       <section class="plot">
         <h2>Targets that rejected changes</h2>
+        <p class="soft">In the time that is shown, those that rejected most first. A change that came again and was rejected again is one change.</p>
         {of.rejections.length === 0 ? (
           <p class="soft">None did in this time.</p>
         ) : (

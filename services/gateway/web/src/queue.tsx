@@ -283,7 +283,7 @@ function Row({ of, steers }: { of: Signal<Summary>; steers: boolean }) {
     <>
       <tr role="row" class={`row${open ? " opened" : ""}${mine ? " mine" : ""}${final(s.state) ? " left" : ""}`} onClick={(e) => toggle(e, s.change, open)}>
         <td role="cell" class="number position">
-          {steers && <input type="checkbox" aria-label={`Pick ${plain(s.title || s.change)}`} checked={query.value.getAll("pick").includes(s.change)} onChange={() => pick(s.change)} />}
+          {steers && s.state !== "landed" && <input type="checkbox" aria-label={`Pick ${plain(s.title || s.change)}`} checked={query.value.getAll("pick").includes(s.change)} onChange={() => pick(s.change)} />}
           {s.position ?? ""}
         </td>
         <td role="cell" class="what">
