@@ -15,14 +15,14 @@ import (
 // A process can take any of its memory for its command line (PR_SET_MM_MAP), pages that nobody has touched among it. The supervisor,
 // whose memory is not the step's, would read all of it.
 func TestACommandLineWithoutEndIsNotKnown(t *testing.T) {
-	script := []string{"-c", "read line", strings.Repeat("a", 100<<10)}
+	script := []string{"-c", "echo; read line", strings.Repeat("a", 100<<10)}
 	for _, c := range []struct {
 		name  string
 		words []string
-		known bool
+		known int
 	}{
-		{"long", script, true},
-		{"longer than is read", append(script, slices.Repeat(script[2:], 11)...), false},
+		{"long", script, 5}, // with its name, and what follows the last end of a word
+		{"longer than is read", append(script, slices.Repeat(script[2:], 11)...), 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			command := exec.Command("sh", c.words...)
@@ -30,14 +30,19 @@ func TestACommandLineWithoutEndIsNotKnown(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			says, err := command.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
 			if err := command.Start(); err != nil {
 				t.Fatal(err)
 			}
+			_, err = says.Read(make([]byte, 1)) // before it runs, it has no command line
 			words := process{id: command.Process.Pid}.words()
 			held.Close()
 			_ = command.Wait()
-			if known := words != nil; known != c.known {
-				t.Errorf("%d words are known", len(words))
+			if err != nil || len(words) != c.known {
+				t.Errorf("%d words are known, want %d (%v)", len(words), c.known, err)
 			}
 		})
 	}
@@ -70,5 +75,35 @@ func TestWhatAFolderEmbedsIsBounded(t *testing.T) {
 	}
 	if got := w.embeds("none"); len(got) > 0 {
 		t.Errorf("a folder that is not there embeds %q", got)
+	}
+	for folder, pattern := range map[string]string{"long": strings.Repeat("a", mostManifest-100), "all": "* a.txt"} {
+		first := filepath.Join(w.root, folder, "0.go")
+		if err := os.Mkdir(filepath.Dir(first), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(first, []byte("package p\n//go:embed "+pattern+"\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 300 {
+			if err := os.Link(first, filepath.Join(w.root, folder, fmt.Sprintf("%d.go", i+1))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := w.embeds(folder); !slices.Equal(got, []string{"*"}) {
+			t.Errorf("of the folder %q there are %d patterns", folder, len(got))
+		}
+	}
+	code.Reset()
+	code.WriteString("package p\n" + strings.Repeat("//\n", mostManifest/4))
+	if err := os.Mkdir(filepath.Join(w.root, "code"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for i := range mostCode/code.Len() + 1 {
+		if err := os.WriteFile(filepath.Join(w.root, "code", fmt.Sprintf("%d.go", i)), []byte(code.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.embeds("code"); !slices.Equal(got, []string{"*"}) {
+		t.Errorf("of a folder with more code than is read there are %d patterns", len(got))
 	}
 }

@@ -190,43 +190,49 @@ func (w *Watch) lackOfGo() *lackOfGo {
 	return w.forGo
 }
 
-// embeds returns the first parts of the patterns by which the code of a folder embeds files; "*" for a file that cannot be read, and in
-// the place of more than mostEmbedded.
+// everything is what embeds returns of code that embeds all that is beside it, or may.
+var everything = []string{"*"}
+
+// embeds returns the first parts of the patterns by which the code of a folder embeds files; everything in the place of more than is read
+// or kept, and where a file cannot be read.
 func (w *Watch) embeds(folder string) []string {
 	firsts, known := w.embedding[folder]
 	if known {
 		return firsts
 	}
+	firsts = w.readEmbeds(folder)
+	if w.embedding == nil {
+		w.embedding = map[string][]string{}
+	}
+	w.embedding[folder] = firsts
+	return firsts
+}
+
+func (w *Watch) readEmbeds(folder string) (firsts []string) {
 	files, err := w.namesIn(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		firsts = append(firsts, "*")
+		return everything
 	}
+	read, kept := 0, 0
 	for _, file := range files {
 		if !strings.HasSuffix(file.Name(), ".go") {
 			continue
 		}
 		text, err := readRegular(filepath.Join(w.root, folder, file.Name()))
-		if err != nil || len(text) == mostManifest {
-			firsts = append(firsts, "*")
+		if read += len(text); err != nil || len(text) == mostManifest || read > mostCode {
+			return everything
 		}
 		for _, line := range directive.FindAllSubmatch(text, -1) {
-			for _, pattern := range strings.Fields(string(line[1])) {
+			for pattern := range strings.FieldsSeq(string(line[1])) {
 				first, _, _ := strings.Cut(strings.TrimPrefix(strings.Trim(pattern, "\"`"), "all:"), "/")
-				if first == "." {
-					first = "*"
+				kept += len(first)
+				if first == "." || first == "*" || kept > mostPatterns || len(firsts) == mostEmbedded {
+					return everything
 				}
-				firsts = append(firsts, first)
+				firsts = append(firsts, strings.Clone(first)) // not with all of its line
 			}
 		}
-		if len(firsts) > mostEmbedded {
-			firsts = []string{"*"}
-			break
-		}
 	}
-	if w.embedding == nil {
-		w.embedding = map[string][]string{}
-	}
-	w.embedding[folder] = firsts
 	return firsts
 }
 
@@ -346,13 +352,15 @@ func programOfMember(w *Watch, _ process, _ query, file string) bool {
 	}
 }
 
-// Bounds of what is read of a step: of a manifest, of a command line, and of the names in a folder together, in bytes, and how many patterns
-// of a folder are kept.
+// Bounds of what is read of a step: of a manifest, of a command line, of the names in a folder together, and of the code in one, in bytes;
+// how many patterns of a folder are kept, and their bytes together.
 const (
 	mostManifest    = 1 << 20
 	mostCommandLine = 1 << 20
 	mostNames       = 16 << 20
+	mostCode        = 8 << 20
 	mostEmbedded    = 10_000
+	mostPatterns    = 256 << 10
 )
 
 // readRegular returns the content of a file that a step may have made: of no pipe, which would be waited for, nor of a link.
