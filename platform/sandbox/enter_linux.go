@@ -96,9 +96,23 @@ var kept = []uintptr{
 	unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE,
 }
 
-// unused is a privilege that a thread keeps and does not use, and that no program has which it starts. The kernel lets nobody set the
-// priority, scheduling or processors of a thread that has more privileges: who is in the sandbox could else starve the one that bounds it.
-const unused = unix.CAP_NET_RAW
+// unused returns a capability, as a bit, that the supervisor's threads keep in their permitted set and commands lack. The kernel lets
+// nobody change the scheduling of a thread whose permitted set exceeds their own. It is 0 if there is none: what root may not take from
+// the bounding set, its commands would have.
+func unused(permitted uint64) uint64 {
+	if permitted&(1<<unix.CAP_NET_RAW) != 0 {
+		permitted = 1 << unix.CAP_NET_RAW // the one that reaches least
+	}
+	for c := range uintptr(64) {
+		if permitted&(1<<c) == 0 {
+			continue
+		}
+		if bound, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0); os.Geteuid() != 0 || err == nil && bound == 0 {
+			return 1 << c
+		}
+	}
+	return 0
+}
 
 // Restrict takes privileges, and the means to gain any, from this thread and from all processes that it starts. It locks the
 // goroutine to the thread.
@@ -149,14 +163,14 @@ func dropPrivileges() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return err
 	}
-	var keep [2]uint32
+	var keep uint64
 	if os.Geteuid() == 0 {
 		for _, c := range kept {
-			keep[c/32] |= 1 << (c % 32)
+			keep |= 1 << c
 		}
 	}
-	for c := uintptr(0); c < 64; c++ {
-		if keep[c/32]&(1<<(c%32)) != 0 {
+	for c := range uintptr(64) {
+		if keep&(1<<c) != 0 {
 			continue
 		}
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && err != unix.EINVAL && err != unix.EPERM {
@@ -168,12 +182,11 @@ func dropPrivileges() error {
 	if err := unix.Capget(&header, &data[0]); err != nil {
 		return err
 	}
+	permitted := uint64(data[1].Permitted)<<32 | uint64(data[0].Permitted)
+	spare := keep | unused(permitted&^keep)
 	for i := range data {
-		data[i].Effective &= keep[i]
-		if unused/32 == i {
-			keep[i] |= 1 << (unused % 32)
-		}
-		data[i].Permitted &= keep[i]
+		data[i].Effective &= uint32(keep >> (32 * i))
+		data[i].Permitted &= uint32(spare >> (32 * i))
 		data[i].Inheritable = 0
 	}
 	return unix.Capset(&header, &data[0])

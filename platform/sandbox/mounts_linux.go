@@ -321,11 +321,10 @@ func makeDevices() error {
 	return unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=1777")
 }
 
-// Parts of /proc that belong to the whole machine: root could change the first ones, and the second ones show secrets. By 1/autogroup root
-// could have the first process of the sandbox, which bounds it, run after all others.
+// Parts of /proc that belong to the whole machine: root could change the first ones, and the second ones show secrets.
 var (
 	procReadOnly = []string{"bus", "fs", "irq", "sys"}
-	procHidden   = []string{"1/autogroup", "acpi", "asound", "kcore", "keys", "key-users", "kmsg", "kpagecount", "kpageflags", "latency_stats", "sched_debug", "scsi", "sysrq-trigger", "sysvipc", "timer_list"}
+	procHidden   = []string{"acpi", "asound", "kcore", "keys", "key-users", "kmsg", "kpagecount", "kpageflags", "latency_stats", "sched_debug", "scsi", "sysrq-trigger", "sysvipc", "timer_list"}
 )
 
 // kernelHas reports whether this is Linux of a version, or later.
