@@ -40,13 +40,13 @@ func cTests(lines []string, tree Tree) (found []finding) {
 }
 
 var (
-	// ctestFails is what ctest says of a test that failed. What the test printed follows, with --output-on-failure.
+	// ctestFails matches ctest's line about a failed test. With --output-on-failure the test's output follows.
 	ctestFails = regexp.MustCompile(`^\s*\d+/\d+ Test +#\d+: (.+?) \.+ *([^.*]*)\*\*\*(.+?) +\d+\.\d+ sec$`)
 	ctestGoes  = regexp.MustCompile(`^\s*(?:Start +\d+: |\d+/\d+ Test +#\d+: |\d+% tests passed, )`)
 	ctestPlace = regexp.MustCompile(`^([^\s:]+):(\d+):(?:\d+:)? (.+)$`)
 )
 
-// ctestBlock is what a failed test of ctest printed: the lines from a number up to another.
+// ctestBlock is the output of a failed test: lines from up to, without, to.
 type ctestBlock struct {
 	name, how string
 	from, to  int
@@ -71,7 +71,7 @@ func ctestBlocks(lines []string) (blocks []ctestBlock) {
 	return blocks
 }
 
-// ctest finds what the tests that ctest runs failed with, where none of found is of it: a line that begins with a place in the
+// ctest finds why each test that ctest ran failed, unless found has it already: a line that begins with a place in the
 // tree, the first that speaks of an error or else the last; where there is none, one that speaks of an error, or the last one.
 func ctest(lines []string, tree Tree, blocks []ctestBlock, found []finding) (more []finding) {
 	for _, b := range blocks {

@@ -164,8 +164,8 @@ const (
 	NoQueue   = ""
 )
 
-// Decide reports whether a caller may do something to a queue. of is whose the change is that it is done to; the zero value for a verb
-// that is about no change.
+// Decide reports whether a caller may do something to a queue. of is the owner of the change
+// that the verb concerns, the zero value if it concerns none.
 func (r *Rules) Decide(c Caller, v Verb, queue string, of Owner) Decision {
 	n, known := needOf(v)
 	if !known {

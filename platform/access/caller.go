@@ -14,7 +14,7 @@ import (
 const (
 	// IssuerToken vouches for tokens of Landfall.
 	IssuerToken = "landfall"
-	// IssuerOpen is of callers whose name is believed (access.mode: open).
+	// IssuerOpen stands for callers whose name is believed (access.mode: open).
 	IssuerOpen = "open"
 	// IssuerLog is of those who can write the log themselves: commands with the account of an operator, programs on Kafka.
 	IssuerLog = "log"

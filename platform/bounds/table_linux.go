@@ -139,7 +139,7 @@ func Below(root int, table []Process) []Process {
 // Exceeded returns what the processes below root have done that the limits forbid, "" if nothing. If root is 1 of a PID namespace,
 // all others are below it. shared is a file system in memory that is theirs alone, "" if there is none.
 //
-// Memory without a process (pipes, files of memfd_create and segments of shmget that nobody has mapped) is not seen.
+// It does not see memory that no process has mapped: pipes, files of memfd_create and segments of shmget.
 func (l Limits) Exceeded(root int, shared string) string {
 	names, unread := namesIn("/proc")
 	if root == 1 && l.Processes > 0 && len(names) > l.Processes+min(512, max(128, l.Processes/2)) {

@@ -94,7 +94,7 @@ const maxPlaces = 64
 // takePlace takes the first folder beside the mirror that nobody has: after a restart it is the same one, with
 // the tree, what Bazel has fetched, and without a sandbox maybe the server that a killed process left behind.
 func takePlace(ctx context.Context, mirror worktrees, branch string) (bazelgraph.Place, error) {
-	// A repository rule can leave a program with the bit of its owner: nobody else may start it.
+	// A repository rule can leave a setuid program here. Nobody but the service's user may start it.
 	places := mirror.Dir() + ".bazel"
 	err := os.MkdirAll(places, 0o700)
 	if err == nil {

@@ -36,8 +36,8 @@ type Host struct {
 	Label string `yaml:"label" minimum:"1" maximum:"50" pattern:"line"`
 	// OnPush says what becomes of a change to whose pull request something is pushed.
 	OnPush string `yaml:"on_push" enum:"withdraw,keep"`
-	// Branches says what becomes of the branch of a pull request that lands in other commits: it is moved there first, so that the host
-	// calls the pull request merged, or stays.
+	// Branches says what is done with the branch of a pull request that lands in other commits (squashed or rebased). move: it is moved to
+	// them first, so that the host shows the pull request as merged. keep: it stays.
 	Branches string `yaml:"branches" enum:"move,keep"`
 	// Checks names jobs and statuses of a commit that must have passed, besides what the host asks for itself. A name may have *.
 	Checks []string `yaml:"checks" maximum:"100"`

@@ -20,8 +20,8 @@ type Access struct {
 	// Logs is the least role that may read the output of steps. Whoever may read the queue sees up to three lines of it, which say why a
 	// step failed.
 	Logs string `yaml:"logs" enum:"viewer,contributor,lander,operator,admin"`
-	// Requests says which records are taken that programs write to landfall.land-requests. accept: all, those without a signature as
-	// a lander's. signed: those that one of Publishers has signed. refuse: none.
+	// Requests says which records on landfall.land-requests are taken. accept: all; one without a signature has the role lander.
+	// signed: those that one of Publishers has signed. refuse: none.
 	Requests string `yaml:"requests" enum:"accept,signed,refuse"`
 	// Publishers by name: who signs such records.
 	Publishers map[string]Publisher `yaml:"publishers" maximum:"100" keys:"name"`

@@ -144,8 +144,8 @@ func TestFoldersAreHeldOpenUpToABound(t *testing.T) {
 	}
 }
 
-// A step that still runs can put a pipe in the place of a folder, or a link that leads elsewhere, once it is listed and before it is opened. To
-// open a pipe waits for somebody who writes to it: for ever.
+// A step that still runs can put a pipe, or a link that leads elsewhere, in the place of a folder after it is listed and before it is opened.
+// Opening a pipe waits for a writer, for ever.
 func TestWhatTakesThePlaceOfAFolderIsNotLookedInto(t *testing.T) {
 	outside := t.TempDir()
 	filled(t, outside, 1)

@@ -427,7 +427,7 @@ func TestWhatIsTakenUpAgainWhilePruningStaysWhole(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// On a busy machine no prune may have come in between. What nobody takes up again goes with one that begins now.
+	// On a busy machine no prune may have freed anything so far. The next one frees objects that nobody uses again.
 	for i := 0; freed.Load() == 0 && i < changes && !t.Failed(); i++ {
 		if _, err := pair(behind, i, (i+2)%changes); err != nil {
 			t.Log(err) // what it uses goes under its hands

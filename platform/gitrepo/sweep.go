@@ -156,7 +156,7 @@ func (s *sweeper) sweepItem(at *os.Root, prefix string, item fs.DirEntry, entry 
 	return true, nil
 }
 
-// enter sweeps one directory, or moves it up if it lies too deep. One whose attributes are not usual it empties.
+// enter sweeps one directory. It moves one that lies too deep up, and empties one with unusual attributes.
 func (s *sweeper) enter(at *os.Root, prefix, name, tree string, alien int) (usual, moved bool, err error) {
 	if err := mendDir(at, name, s.dirMode); err != nil {
 		return false, false, err

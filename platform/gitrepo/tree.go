@@ -281,7 +281,7 @@ func listTree(nodes map[string]*treeNode, root string) ([]Entry, error) {
 	return entries, nil
 }
 
-// extent is what the files of a tree, and their paths in it, are together.
+// extent is how many files a tree has, and how long their paths are.
 type extent struct {
 	files          int
 	bytes, longest int // of paths

@@ -66,7 +66,7 @@ func (l *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// ownerOf returns whose a connection is, and reports whether it is a proxy's, which has those of many.
+// ownerOf returns the address that a connection counts for, and reports whether it is that of a proxy, which many clients share.
 func (l *bounded) ownerOf(a net.Addr) (owner netip.Addr, shared bool) {
 	from, err := netip.ParseAddrPort(a.String())
 	if err != nil {

@@ -93,7 +93,7 @@ func filter() (program callfilter.Program, ok bool) {
 	return program, ok
 }
 
-// refusing returns the answer that has a call fail; with 0 it does nothing, and says that it did.
+// refusing returns the filter's answer that has a call fail with an error. With 0 the call does nothing and reports success.
 func refusing(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
 
 var errNoFilter = errors.New("there is no filter of system calls for this architecture")

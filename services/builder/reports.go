@@ -21,8 +21,8 @@ const (
 	mostReports     = 20
 	mostReportBytes = 16 << 20
 	mostVisited     = 200_000 // files and folders of a tree
-	// mostDeep is how many folders deep they are looked for. A walk keeps the names of all folders that it is in, and opens each from
-	// the top: what a step nests without bound would take memory and time by the square of its depth.
+	// mostDeep is how many folders deep they are looked for. A walk keeps the names of all folders that it is in and opens each from the
+	// top, so its time and memory grow with the square of the depth.
 	mostDeep = 100
 )
 

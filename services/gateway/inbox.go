@@ -19,7 +19,7 @@ type asked struct {
 	admission.Request
 	// delivery identifies the record of the request among those under the same request id.
 	delivery string
-	// own is the request's id as the record has it: what is refused for lack of proof counts under another one.
+	// own is the request id in the record. A request that is refused for lack of proof is counted under another id.
 	own string
 	// publisher is who takes turns with others.
 	publisher string

@@ -9,8 +9,8 @@ import (
 // restAbove is the time above which work is followed by a rest.
 const restAbove = time.Millisecond
 
-// rested runs functions one after the other under a lock, in the order in which they are asked for. If somebody else waited for the lock
-// meanwhile, it then leaves the lock alone for as long as the function ran, so that half of the time is theirs.
+// rested runs functions one after the other under a lock, in the order of the calls of do. If another goroutine waited for the lock during
+// a function, rested leaves the lock free afterwards for as long as the function ran.
 type rested struct {
 	lock   sync.Locker
 	free   chan struct{}
@@ -19,7 +19,7 @@ type rested struct {
 
 func newRested(lock sync.Locker) *rested { return &rested{lock: lock, free: make(chan struct{}, 1)} }
 
-// do calls f in its turn, and returns before the rest. The time that it waits for the lock is no time for which it rests.
+// do calls f in its turn, and returns before the rest. Time spent waiting for the lock does not count as run time.
 func (r *rested) do(f func()) {
 	r.free <- struct{}{}
 	r.lock.Lock()

@@ -23,7 +23,7 @@ type viewKey struct {
 	dir  string
 }
 
-// pendingView is a view whose edges are yet to be added; with tests set, those of a package's tests are.
+// pendingView is a view whose edges are still to be added: those of a package, or with tests set those of its tests.
 type pendingView struct {
 	node  targets.Node
 	list  *listNodes

@@ -13,7 +13,7 @@ type testTarget struct {
 	pkg  *pkg
 	// named are the paths that its own files name outside of the working folder.
 	named []string
-	// runs is set if the tests of what is named count.
+	// runs is set if the tests of the packages that it names are part of it too.
 	runs bool
 }
 

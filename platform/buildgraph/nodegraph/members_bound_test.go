@@ -32,7 +32,7 @@ func TestBracesOfAWorkspaceCostWhatTheyAreLong(t *testing.T) {
 	}
 }
 
-// TestFilesOfNodeCostWhatTheyAreLong reads others that a change can write, whose parts were put together at the product of their lengths.
+// TestFilesOfNodeCostWhatTheyAreLong: reading a file takes memory in proportion to its length. It took the product of the lengths of its parts.
 func TestFilesOfNodeCostWhatTheyAreLong(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

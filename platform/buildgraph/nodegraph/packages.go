@@ -207,7 +207,7 @@ func (a *assembler) hasPackagesBelow(p *pack) bool {
 	return false
 }
 
-// aliasedWork is what a path that an alias stands for counts among comparisons, so that ten million of them are made at most.
+// aliasedWork is how many comparisons a path that an alias stands for counts as. At most ten million such paths are made.
 const aliasedWork = maxMatchWork / 10_000_000
 
 // addAliased adds the paths that a specifier stands for. At the survey's bound, which makes the graph incomplete, it adds none.

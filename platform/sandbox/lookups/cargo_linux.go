@@ -19,7 +19,7 @@ var (
 	foundByCargo = regexp.MustCompile(`^(?:(.*)/)?(?:src/bin|tests|examples|benches)(?:/[^/]+){0,2}$`)
 )
 
-// ofOtherCrate reports whether a folder is one in which cargo finds what a package consists of that it does not build.
+// ofOtherCrate reports whether cargo looks into a folder for the targets of a package that it does not build.
 func ofOtherCrate(w *Watch, p process, folder, _ string) bool {
 	parts := foundByCargo.FindStringSubmatch(folder)
 	if parts == nil {

@@ -167,7 +167,7 @@ func embeddingNothing(w *Watch, _ process, folder, _ string) bool {
 // tests, in them or below.
 type lackOfGo struct{ code, files map[string]bool }
 
-// lackOfGo returns what folders lack. It works that out once, since as much may be lacking as the repository has files.
+// lackOfGo returns what folders lack. It computes that once: the workspace may lack nearly all files of the repository.
 func (w *Watch) lackOfGo() *lackOfGo {
 	if w.forGo != nil {
 		return w.forGo
@@ -190,11 +190,11 @@ func (w *Watch) lackOfGo() *lackOfGo {
 	return w.forGo
 }
 
-// everything is what embeds returns of code that embeds all that is beside it, or may.
+// everything is the result of embeds for code that embeds, or may embed, every file beside it.
 var everything = []string{"*"}
 
-// embeds returns the first parts of the patterns by which the code of a folder embeds files; everything in the place of more than is read
-// or kept, and where a file cannot be read.
+// embeds returns the first parts of the patterns by which the code of a folder embeds files. It returns everything if a file cannot be read,
+// or if there is more than is read or kept.
 func (w *Watch) embeds(folder string) []string {
 	firsts, known := w.embedding[folder]
 	if known {

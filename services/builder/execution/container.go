@@ -62,7 +62,7 @@ func (r Request) containerName(command int) string {
 	return fmt.Sprintf("landfall-%x-%d", sum[:8], command)
 }
 
-// containerLabel returns the label of all containers of steps whose scratch directories lie in a folder.
+// containerLabel returns the label of the containers that a builder starts: of steps whose scratch directories lie in its folder.
 func containerLabel(folder string) string {
 	sum := sha256.Sum256([]byte(folder))
 	return fmt.Sprintf("landfall=%x", sum[:8])

@@ -30,7 +30,7 @@ type suite struct {
 	ran, failed, skipped int
 	// declared is set if its attributes count failures or errors.
 	declared bool
-	// said is how many texts of what failed its reader had where it began: those after them are its own.
+	// said is how many texts of failures the reader had when this suite began. Later ones belong to the suite.
 	said int
 }
 
@@ -85,7 +85,7 @@ func (j *JUnit) Report() {
 type junitReader struct {
 	*JUnit
 	suites []*suite
-	// texts are of what failed in them, outermost first: suites without a target leave them to the one that they are in, at no cost.
+	// texts are those of the failures in suites, outermost first. A suite without a target leaves its texts to the suite around it.
 	texts []string
 	// test is the test that is being read, and fault its first failure or error. said is the text of that, which grows while
 	// inFault is set.

@@ -69,10 +69,7 @@ func (h *handler) guard(d access.Door, serve http.HandlerFunc) http.HandlerFunc 
 			serve(w, r)
 			return
 		}
-		caller, err := h.callerOf(r)
-		if err == nil && caller.Anonymous() {
-			err = fail(http.StatusUnauthorized, string(access.Unauthenticated), "It is not known who asks.", "Sign in (landfall login), or give a token (LANDFALL_TOKEN, or Authorization: Bearer).")
-		}
+		caller, err := h.knownCaller(r)
 		if err != nil {
 			h.refuseUnknown(w, r, err)
 			return
@@ -103,10 +100,7 @@ func (h *handler) guard(d access.Door, serve http.HandlerFunc) http.HandlerFunc 
 			return
 		}
 		still := func() error {
-			now, err := h.callerOf(r)
-			if err == nil && now.Anonymous() {
-				err = unauthenticated("It is not known any more who asks.")
-			}
+			now, err := h.knownCaller(r)
 			if err != nil {
 				return err
 			}
@@ -120,9 +114,18 @@ func (h *handler) guard(d access.Door, serve http.HandlerFunc) http.HandlerFunc 
 	}
 }
 
+// knownCaller returns who asks, and an error if that is not proven.
+func (h *handler) knownCaller(r *http.Request) (access.Caller, error) {
+	caller, err := h.callerOf(r)
+	if err == nil && caller.Anonymous() {
+		err = fail(http.StatusUnauthorized, string(access.Unauthenticated), "It is not known who asks.", "Sign in (landfall login), or give a token (LANDFALL_TOKEN, or Authorization: Bearer).")
+	}
+	return caller, err
+}
+
 type stillKey struct{}
 
-// stillAllowed returns why a request that was let in would not be any more: its token may have been revoked while it was read.
+// stillAllowed authorises a request again. Its token may have been revoked while the body was read.
 func stillAllowed(r *http.Request) error {
 	if still, is := r.Context().Value(stillKey{}).(func() error); is {
 		return still()

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// streams counts those that are open, or logs that are being sent.
+// streams counts open streams, or logs that are being sent.
 type streams struct {
 	mu  sync.Mutex
 	all int
-	// of and changes are by caller, of those who have proven who they are: how many there are, and how many single changes they name.
+	// of is the number of streams by caller, and changes the number of single changes that these name. They hold callers with proof alone.
 	of, changes map[string]int
 }
 

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// turnsOfOne is how many requests of one caller are worked on at a time. Its others wait, so that it keeps nobody else waiting for long,
-// whatever it asks for and however often.
+// turnsOfOne is how many requests of one caller are worked on at a time. The caller's further requests wait, so that other callers do not.
 const turnsOfOne = 8
 
-// turnPatience is for how long they do, below the time that an answer may take to be written.
+// turnPatience is how long a request waits for its turn, below the time that an answer may take to be written.
 const turnPatience = 20 * time.Second
 
 // turns are who is being served.

@@ -23,7 +23,7 @@ import (
 	"landfall.build/services/gateway/view"
 )
 
-// heldUp is a backend whose views are read when it is told to go on.
+// heldUp is a backend that reads views only after goOn is closed.
 type heldUp struct {
 	*apitest.Backend
 	begun atomic.Int64
@@ -271,7 +271,7 @@ func TestStreamsKeepNobodyFromLogs(t *testing.T) {
 	})
 }
 
-// askerOf returns what asks as somebody who has proven who it is, without a network.
+// askerOf returns a function that sends a request as a user with proof, without a network.
 func askerOf(t *testing.T, backend api.Backend) func(ctx context.Context, user, method, path, body string) (status int) {
 	serve := servedTo(t, backend)
 	return func(ctx context.Context, user, method, path, body string) int {

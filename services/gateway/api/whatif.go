@@ -23,7 +23,7 @@ type WhatIf struct {
 	Missing string `json:"missing,omitempty"`
 }
 
-// WhatIfBody is what is tried. What is left out is as at present.
+// WhatIfBody has the settings to simulate. Those that are left out stay as they are.
 type WhatIfBody struct {
 	Workers         *int     `json:"workers,omitempty"`
 	Threshold       *float64 `json:"threshold,omitempty"`

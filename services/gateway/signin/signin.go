@@ -146,7 +146,7 @@ func (s *Service) Begin(r *http.Request, issuer, to string) (location string, co
 	if !local(to) {
 		return "", nil, ErrTo
 	}
-	// What is in memory would send the browser to a provider that is away, where nobody reads why.
+	// With what is in memory the browser would be sent to a provider that is away, and its user would not learn why.
 	if err := p.Reach(r.Context()); err != nil {
 		return "", nil, err
 	}

@@ -58,7 +58,7 @@ type build struct {
 	scheduled bool
 	// passed is set once every version that it wants was seen proven. Evidence that is forgotten later does not unset it.
 	passed bool
-	// settledAt is when the last of these was, once somebody has asked for it.
+	// settledAt is when the last version was seen proven. It is computed when it is first asked for.
 	settledAt time.Time `snapshot:"-"`
 	// tally is as of the generation talliedAt of the steps; that is 0 when the build itself has changed since, or was restored.
 	tally     tally  `snapshot:"-"`

@@ -197,7 +197,7 @@ function Rows({ of, table }: { of: Overview; table: Table }) {
       const at = rows.indexOf(document.activeElement as HTMLButtonElement)
       if (e.key === "j") (rows[at + 1] ?? rows[0])?.focus()
       else if (e.key === "k") (rows[at - 1] ?? rows.at(-1))?.focus()
-      else if (e.key === "x" && at >= 0 && steers) pick(rows[at]!.dataset.change!)
+      else if (e.key === "x" && at >= 0 && steers && table.rows.get(rows[at]!.dataset.change!)?.value.state !== "landed") pick(rows[at]!.dataset.change!)
       else if (e.key === "o" && at >= 0) go(changePath(of.queue, rows[at]!.dataset.change!))
       else if (e.key === "Escape") choose({ open: "", log: "", in: "", line: "" })
     }
