@@ -62,15 +62,21 @@ func writtenBy(d *eventsv1.GraphDelta) map[string]bool {
 	return written
 }
 
+// Copy returns a node that shares with n all that n holds.
+func Copy(n *eventsv1.Node) *eventsv1.Node {
+	return &eventsv1.Node{
+		Change: n.Change, Position: n.Position, Analyzed: n.Analyzed, Ahead: n.Ahead, Classes: n.Classes, Paths: n.Paths,
+		Holds: n.Holds, Guard: n.Guard, Benefit: n.Benefit, AdmittedUs: n.AdmittedUs, LandingCommits: n.LandingCommits,
+		MissingRequirement: n.MissingRequirement, Epoch: n.Epoch, Intended: n.Intended, Mainline: n.Mainline,
+		Inherited: n.Inherited, Urgent: n.Urgent, Author: n.Author,
+	}
+}
+
 // withoutMember returns n without the member at a place. It shares with n what stays as it is: where many changes conflict, nearly
 // everything.
 func withoutMember(n *eventsv1.Node, at int, landed bool) *eventsv1.Node {
-	out := &eventsv1.Node{
-		Change: n.Change, Position: n.Position, Analyzed: n.Analyzed, Ahead: without(n.Ahead, at), Holds: n.Holds, Guard: n.Guard,
-		Benefit: n.Benefit, AdmittedUs: n.AdmittedUs, LandingCommits: n.LandingCommits, MissingRequirement: n.MissingRequirement,
-		Epoch: n.Epoch, Intended: n.Intended, Mainline: n.Mainline, Inherited: n.Inherited, Urgent: n.Urgent,
-		Author: n.Author,
-	}
+	out := Copy(n)
+	out.Ahead, out.Paths, out.Classes = without(n.Ahead, at), nil, nil
 	if landed {
 		out.Guard = nil // it was asked on the mainline before
 	}

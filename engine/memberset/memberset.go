@@ -21,6 +21,9 @@ func (s Set) Add(i int) { s.bits[i/8] |= 1 << (i % 8) }
 // Remove removes i.
 func (s Set) Remove(i int) { s.bits[i/8] &^= 1 << (i % 8) }
 
+// Clear removes all.
+func (s Set) Clear() { clear(s.bits) }
+
 // Has reports whether i is in the set. An index beyond its size is not.
 func (s Set) Has(i int) bool { return i/8 < len(s.bits) && s.bits[i/8]&(1<<(i%8)) != 0 }
 

@@ -1513,7 +1513,8 @@ type SpeculationDelta struct {
 	AllDirty bool                   `protobuf:"varint,3,opt,name=all_dirty,json=allDirty,proto3" json:"all_dirty,omitempty"`
 	Tick     bool                   `protobuf:"varint,4,opt,name=tick,proto3" json:"tick,omitempty"`
 	// What left, was prepared, answered and timed.
-	Told          *v1.GraphDelta `protobuf:"bytes,5,opt,name=told,proto3" json:"told,omitempty"`
+	Told          *v1.GraphDelta      `protobuf:"bytes,5,opt,name=told,proto3" json:"told,omitempty"`
+	Known         []*SpeculationKnown `protobuf:"bytes,6,rep,name=known,proto3" json:"known,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1579,6 +1580,66 @@ func (x *SpeculationDelta) GetTick() bool {
 func (x *SpeculationDelta) GetTold() *v1.GraphDelta {
 	if x != nil {
 		return x.Told
+	}
+	return nil
+}
+
+func (x *SpeculationDelta) GetKnown() []*SpeculationKnown {
+	if x != nil {
+		return x.Known
+	}
+	return nil
+}
+
+// SpeculationKnown is a change of which what is known of some targets may be another.
+type SpeculationKnown struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Change        string                 `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
+	Targets       []string               `protobuf:"bytes,2,rep,name=targets,proto3" json:"targets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpeculationKnown) Reset() {
+	*x = SpeculationKnown{}
+	mi := &file_snapshots_v1_speculation_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpeculationKnown) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpeculationKnown) ProtoMessage() {}
+
+func (x *SpeculationKnown) ProtoReflect() protoreflect.Message {
+	mi := &file_snapshots_v1_speculation_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpeculationKnown.ProtoReflect.Descriptor instead.
+func (*SpeculationKnown) Descriptor() ([]byte, []int) {
+	return file_snapshots_v1_speculation_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SpeculationKnown) GetChange() string {
+	if x != nil {
+		return x.Change
+	}
+	return ""
+}
+
+func (x *SpeculationKnown) GetTargets() []string {
+	if x != nil {
+		return x.Targets
 	}
 	return nil
 }
@@ -1721,13 +1782,17 @@ const file_snapshots_v1_speculation_proto_rawDesc = "" +
 	"\athrough\x18\x02 \x03(\rR\athrough\x12\x18\n" +
 	"\atargets\x18\x03 \x03(\rR\atargets\x12\x14\n" +
 	"\x05parts\x18\x04 \x03(\rR\x05parts\x127\n" +
-	"\boutcomes\x18\x05 \x03(\v2\x1b.landfall.events.v1.OutcomeR\boutcomes\"\xa3\x01\n" +
+	"\boutcomes\x18\x05 \x03(\v2\x1b.landfall.events.v1.OutcomeR\boutcomes\"\xe2\x01\n" +
 	"\x10SpeculationDelta\x12\x14\n" +
 	"\x05dirty\x18\x01 \x03(\tR\x05dirty\x12\x14\n" +
 	"\x05check\x18\x02 \x01(\bR\x05check\x12\x1b\n" +
 	"\tall_dirty\x18\x03 \x01(\bR\ballDirty\x12\x12\n" +
 	"\x04tick\x18\x04 \x01(\bR\x04tick\x122\n" +
-	"\x04told\x18\x05 \x01(\v2\x1e.landfall.events.v1.GraphDeltaR\x04toldB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
+	"\x04told\x18\x05 \x01(\v2\x1e.landfall.events.v1.GraphDeltaR\x04told\x12=\n" +
+	"\x05known\x18\x06 \x03(\v2'.landfall.snapshots.v1.SpeculationKnownR\x05known\"D\n" +
+	"\x10SpeculationKnown\x12\x16\n" +
+	"\x06change\x18\x01 \x01(\tR\x06change\x12\x18\n" +
+	"\atargets\x18\x02 \x03(\tR\atargetsB-Z+landfall.build/engine/snapshotv1;snapshotv1b\x06proto3"
 
 var (
 	file_snapshots_v1_speculation_proto_rawDescOnce sync.Once
@@ -1741,7 +1806,7 @@ func file_snapshots_v1_speculation_proto_rawDescGZIP() []byte {
 	return file_snapshots_v1_speculation_proto_rawDescData
 }
 
-var file_snapshots_v1_speculation_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_snapshots_v1_speculation_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_snapshots_v1_speculation_proto_goTypes = []any{
 	(*Speculation)(nil),            // 0: landfall.snapshots.v1.Speculation
 	(*SpeculationRevision)(nil),    // 1: landfall.snapshots.v1.SpeculationRevision
@@ -1760,62 +1825,64 @@ var file_snapshots_v1_speculation_proto_goTypes = []any{
 	(*SpeculationNode)(nil),        // 14: landfall.snapshots.v1.SpeculationNode
 	(*SpeculationClass)(nil),       // 15: landfall.snapshots.v1.SpeculationClass
 	(*SpeculationDelta)(nil),       // 16: landfall.snapshots.v1.SpeculationDelta
-	(*Lineup)(nil),                 // 17: landfall.snapshots.v1.Lineup
-	(*v1.QueueSettings)(nil),       // 18: landfall.events.v1.QueueSettings
-	(*EvidenceLedger)(nil),         // 19: landfall.snapshots.v1.EvidenceLedger
-	(*DirectPushes)(nil),           // 20: landfall.snapshots.v1.DirectPushes
-	(*Survey)(nil),                 // 21: landfall.snapshots.v1.Survey
-	(v1.AnalysisOutcome)(0),        // 22: landfall.events.v1.AnalysisOutcome
-	(*v1.ChangeRef)(nil),           // 23: landfall.events.v1.ChangeRef
-	(*v1.Refused)(nil),             // 24: landfall.events.v1.Refused
-	(v1.PreparationOutcome)(0),     // 25: landfall.events.v1.PreparationOutcome
-	(*v1.Node)(nil),                // 26: landfall.events.v1.Node
-	(*v1.Mainline)(nil),            // 27: landfall.events.v1.Mainline
-	(*v1.Survey)(nil),              // 28: landfall.events.v1.Survey
-	(*v1.Outcome)(nil),             // 29: landfall.events.v1.Outcome
-	(*v1.GraphDelta)(nil),          // 30: landfall.events.v1.GraphDelta
+	(*SpeculationKnown)(nil),       // 17: landfall.snapshots.v1.SpeculationKnown
+	(*Lineup)(nil),                 // 18: landfall.snapshots.v1.Lineup
+	(*v1.QueueSettings)(nil),       // 19: landfall.events.v1.QueueSettings
+	(*EvidenceLedger)(nil),         // 20: landfall.snapshots.v1.EvidenceLedger
+	(*DirectPushes)(nil),           // 21: landfall.snapshots.v1.DirectPushes
+	(*Survey)(nil),                 // 22: landfall.snapshots.v1.Survey
+	(v1.AnalysisOutcome)(0),        // 23: landfall.events.v1.AnalysisOutcome
+	(*v1.ChangeRef)(nil),           // 24: landfall.events.v1.ChangeRef
+	(*v1.Refused)(nil),             // 25: landfall.events.v1.Refused
+	(v1.PreparationOutcome)(0),     // 26: landfall.events.v1.PreparationOutcome
+	(*v1.Node)(nil),                // 27: landfall.events.v1.Node
+	(*v1.Mainline)(nil),            // 28: landfall.events.v1.Mainline
+	(*v1.Survey)(nil),              // 29: landfall.events.v1.Survey
+	(*v1.Outcome)(nil),             // 30: landfall.events.v1.Outcome
+	(*v1.GraphDelta)(nil),          // 31: landfall.events.v1.GraphDelta
 }
 var file_snapshots_v1_speculation_proto_depIdxs = []int32{
 	1,  // 0: landfall.snapshots.v1.Speculation.revisions:type_name -> landfall.snapshots.v1.SpeculationRevision
 	2,  // 1: landfall.snapshots.v1.Speculation.trees:type_name -> landfall.snapshots.v1.SpeculationTree
-	17, // 2: landfall.snapshots.v1.Speculation.lineup:type_name -> landfall.snapshots.v1.Lineup
-	18, // 3: landfall.snapshots.v1.Speculation.settings:type_name -> landfall.events.v1.QueueSettings
+	18, // 2: landfall.snapshots.v1.Speculation.lineup:type_name -> landfall.snapshots.v1.Lineup
+	19, // 3: landfall.snapshots.v1.Speculation.settings:type_name -> landfall.events.v1.QueueSettings
 	3,  // 4: landfall.snapshots.v1.Speculation.analyses:type_name -> landfall.snapshots.v1.SpeculationAnalysis
 	3,  // 5: landfall.snapshots.v1.Speculation.departed:type_name -> landfall.snapshots.v1.SpeculationAnalysis
 	4,  // 6: landfall.snapshots.v1.Speculation.edges:type_name -> landfall.snapshots.v1.SpeculationEdges
-	19, // 7: landfall.snapshots.v1.Speculation.ledger:type_name -> landfall.snapshots.v1.EvidenceLedger
+	20, // 7: landfall.snapshots.v1.Speculation.ledger:type_name -> landfall.snapshots.v1.EvidenceLedger
 	5,  // 8: landfall.snapshots.v1.Speculation.observations:type_name -> landfall.snapshots.v1.SpeculationObservation
 	6,  // 9: landfall.snapshots.v1.Speculation.marks:type_name -> landfall.snapshots.v1.SpeculationMarks
 	7,  // 10: landfall.snapshots.v1.Speculation.builds:type_name -> landfall.snapshots.v1.SpeculationBuild
 	8,  // 11: landfall.snapshots.v1.Speculation.landed:type_name -> landfall.snapshots.v1.SpeculationLanded
 	10, // 12: landfall.snapshots.v1.Speculation.landings:type_name -> landfall.snapshots.v1.SpeculationLanding
-	20, // 13: landfall.snapshots.v1.Speculation.pushes:type_name -> landfall.snapshots.v1.DirectPushes
+	21, // 13: landfall.snapshots.v1.Speculation.pushes:type_name -> landfall.snapshots.v1.DirectPushes
 	11, // 14: landfall.snapshots.v1.Speculation.changes:type_name -> landfall.snapshots.v1.SpeculationChange
 	13, // 15: landfall.snapshots.v1.Speculation.published:type_name -> landfall.snapshots.v1.SpeculationPublished
 	16, // 16: landfall.snapshots.v1.Speculation.delta:type_name -> landfall.snapshots.v1.SpeculationDelta
-	21, // 17: landfall.snapshots.v1.Speculation.survey:type_name -> landfall.snapshots.v1.Survey
-	22, // 18: landfall.snapshots.v1.SpeculationAnalysis.outcome:type_name -> landfall.events.v1.AnalysisOutcome
-	23, // 19: landfall.snapshots.v1.SpeculationBuild.assumed:type_name -> landfall.events.v1.ChangeRef
+	22, // 17: landfall.snapshots.v1.Speculation.survey:type_name -> landfall.snapshots.v1.Survey
+	23, // 18: landfall.snapshots.v1.SpeculationAnalysis.outcome:type_name -> landfall.events.v1.AnalysisOutcome
+	24, // 19: landfall.snapshots.v1.SpeculationBuild.assumed:type_name -> landfall.events.v1.ChangeRef
 	9,  // 20: landfall.snapshots.v1.SpeculationLanded.targets:type_name -> landfall.snapshots.v1.SpeculationSums
 	9,  // 21: landfall.snapshots.v1.SpeculationLanded.everything:type_name -> landfall.snapshots.v1.SpeculationSums
 	9,  // 22: landfall.snapshots.v1.SpeculationLanded.repository:type_name -> landfall.snapshots.v1.SpeculationSums
-	24, // 23: landfall.snapshots.v1.SpeculationChange.guard:type_name -> landfall.events.v1.Refused
+	25, // 23: landfall.snapshots.v1.SpeculationChange.guard:type_name -> landfall.events.v1.Refused
 	12, // 24: landfall.snapshots.v1.SpeculationChange.failed_trees:type_name -> landfall.snapshots.v1.SpeculationFailedTree
 	10, // 25: landfall.snapshots.v1.SpeculationChange.landings:type_name -> landfall.snapshots.v1.SpeculationLanding
-	25, // 26: landfall.snapshots.v1.SpeculationFailedTree.outcome:type_name -> landfall.events.v1.PreparationOutcome
+	26, // 26: landfall.snapshots.v1.SpeculationFailedTree.outcome:type_name -> landfall.events.v1.PreparationOutcome
 	14, // 27: landfall.snapshots.v1.SpeculationPublished.nodes:type_name -> landfall.snapshots.v1.SpeculationNode
-	26, // 28: landfall.snapshots.v1.SpeculationPublished.check:type_name -> landfall.events.v1.Node
-	27, // 29: landfall.snapshots.v1.SpeculationPublished.mainline:type_name -> landfall.events.v1.Mainline
-	28, // 30: landfall.snapshots.v1.SpeculationPublished.survey:type_name -> landfall.events.v1.Survey
-	26, // 31: landfall.snapshots.v1.SpeculationNode.node:type_name -> landfall.events.v1.Node
+	27, // 28: landfall.snapshots.v1.SpeculationPublished.check:type_name -> landfall.events.v1.Node
+	28, // 29: landfall.snapshots.v1.SpeculationPublished.mainline:type_name -> landfall.events.v1.Mainline
+	29, // 30: landfall.snapshots.v1.SpeculationPublished.survey:type_name -> landfall.events.v1.Survey
+	27, // 31: landfall.snapshots.v1.SpeculationNode.node:type_name -> landfall.events.v1.Node
 	15, // 32: landfall.snapshots.v1.SpeculationNode.classes:type_name -> landfall.snapshots.v1.SpeculationClass
-	29, // 33: landfall.snapshots.v1.SpeculationClass.outcomes:type_name -> landfall.events.v1.Outcome
-	30, // 34: landfall.snapshots.v1.SpeculationDelta.told:type_name -> landfall.events.v1.GraphDelta
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	30, // 33: landfall.snapshots.v1.SpeculationClass.outcomes:type_name -> landfall.events.v1.Outcome
+	31, // 34: landfall.snapshots.v1.SpeculationDelta.told:type_name -> landfall.events.v1.GraphDelta
+	17, // 35: landfall.snapshots.v1.SpeculationDelta.known:type_name -> landfall.snapshots.v1.SpeculationKnown
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_speculation_proto_init() }
@@ -1833,7 +1900,7 @@ func file_snapshots_v1_speculation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_snapshots_v1_speculation_proto_rawDesc), len(file_snapshots_v1_speculation_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

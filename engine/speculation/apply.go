@@ -226,6 +226,7 @@ func (q *Queue) remove(consequence lineup.Consequence) {
 	delete(q.changes, id)
 	delete(q.guarded, id)
 	delete(q.delta.dirty, id)
+	delete(q.delta.known, id)
 	delete(q.published.nodes, id)
 	q.builds.dropOf(revisionOf(consequence.Left.Ref()))
 	q.forgetUntouched(a)

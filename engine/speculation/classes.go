@@ -1,6 +1,8 @@
 package speculation
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"sort"
 
@@ -84,101 +86,92 @@ func (q *Queue) through(a *analysis, ahead []member) map[string][]int {
 	return found
 }
 
-// outcomes returns what is known of a class, for every set of members that some observation was made with.
+// outcomes returns what is known of a class, for every set of members that some observation was made with. It goes through the
+// observations of each target once, and takes those that name the label of their set as of now.
 func (q *Queue) outcomes(a *analysis, k *eventsv1.Class, ahead []member) []*eventsv1.Outcome {
-	index := map[revision]int{}
+	index := make(map[string]int, len(k.Members))
 	for i, m := range k.Members {
-		index[ahead[m].analysis.revision] = i
+		index[ahead[m].analysis.revision.change] = i
 	}
-	candidates := map[string]memberset.Set{}
-	none := memberset.New(len(k.Members))
-	if len(k.Through) == 0 {
-		candidates[none.Key()] = none
-	}
-	seen := ""
+	bySet := map[string]*setOutcome{}
+	set := memberset.New(len(k.Members))
 	for _, t := range k.Targets {
-		if t.Target == seen {
+		observed := q.known.observed[t.Target]
+		if len(observed) == 0 {
 			continue
 		}
-		seen = t.Target
-		for _, o := range q.known.observed[t.Target] {
+		own := q.landed.at(t.Target, q.landed.sequence).plus(a.digests[t.Part])
+		for _, o := range observed {
+			set.Clear()
 			// What the label counts, not all that the tree held: a change that it does not count may affect the
 			// target by now, after another analysis.
-			set := memberset.New(len(k.Members))
-			for _, h := range o.summed {
-				if i, ok := index[h]; ok {
+			held := own
+			for _, r := range o.summed {
+				if i, ok := index[r.change]; ok && ahead[k.Members[i]].analysis.revision == r {
 					set.Add(i)
+					held = held.plus(ahead[k.Members[i]].analysis.heldIn(t.Target))
 				}
 			}
-			if len(k.Through) > 0 && !set.HasAny(k.Through) {
+			if held != o.label.held || len(k.Through) > 0 && !set.HasAny(k.Through) || q.known.labels[o.label] != o {
 				continue
 			}
-			candidates[set.Key()] = set
+			of := memberset.Get(bySet, set)
+			if of == nil {
+				of = &setOutcome{members: set.Bytes()}
+				bySet[set.Key()] = of
+			}
+			q.addTo(of, t, o.hash)
 		}
 	}
-	keys := make([]string, 0, len(candidates))
-	for key := range candidates {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
 	var out []*eventsv1.Outcome
-	for _, key := range keys {
-		set := candidates[key]
-		if o := q.outcome(a, k, ahead, set); o != nil {
-			o.Members = set.Bytes()
+	for _, key := range slices.Sorted(maps.Keys(bySet)) {
+		if o := bySet[key].outcome(len(k.Targets)); o != nil {
 			out = append(out, o)
 		}
 	}
 	return out
 }
 
-// outcome returns the state of a class with exactly these members landed, nil if it is unknown.
-func (q *Queue) outcome(a *analysis, k *eventsv1.Class, ahead []member, set memberset.Set) *eventsv1.Outcome {
-	green := true
-	var red, blocked, exhausted *eventsv1.Outcome
-	policy := q.settings.GetSteps()
-	for _, t := range k.Targets {
-		s := q.landed.at(t.Target, q.landed.sequence).plus(a.digests[t.Part])
-		for i, m := range k.Members {
-			if set.Has(i) {
-				s = s.plus(ahead[m].analysis.heldIn(t.Target))
-			}
+// setOutcome is what is known of a class with exactly these members landed: how many of its targets are green, and which one
+// tells that it is not.
+type setOutcome struct {
+	members                 []byte
+	green                   int
+	red, blocked, exhausted *eventsv1.Outcome
+}
+
+// addTo adds what is known of a target's version to the outcome of a set.
+func (q *Queue) addTo(of *setOutcome, t *eventsv1.TargetVersion, hash string) {
+	v := evidence.Version{Target: t.Target, Hash: hash}
+	as := func(s eventsv1.OutcomeState) *eventsv1.Outcome {
+		return outcomeOf(s, t, hash, q.known.ledger.Result(v))
+	}
+	switch q.known.ledger.State(v, q.settings.GetSteps()) {
+	case evidence.Green:
+		of.green++
+	case evidence.Exhausted:
+		if of.exhausted == nil {
+			of.exhausted = as(eventsv1.OutcomeState_OUTCOME_STATE_EXHAUSTED)
 		}
-		seen := q.known.labels[label{t.Target, s}]
-		if seen == nil {
-			green = false
-			continue
-		}
-		hash := seen.hash
-		v := evidence.Version{Target: t.Target, Hash: hash}
-		switch q.known.ledger.State(v, policy) {
-		case evidence.Unknown:
-			green = false
-		case evidence.Exhausted:
-			green = false
-			if exhausted == nil {
-				exhausted = outcomeOf(eventsv1.OutcomeState_OUTCOME_STATE_EXHAUSTED, t, hash, q.known.ledger.Result(v))
-			}
-		case evidence.Red:
-			green = false
-			if q.isBlocked(t.Target) {
-				blocked = outcomeOf(eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED, t, hash, q.known.ledger.Result(v))
-			} else if red == nil {
-				red = outcomeOf(eventsv1.OutcomeState_OUTCOME_STATE_RED, t, hash, q.known.ledger.Result(v))
-			}
+	case evidence.Red:
+		if q.isBlocked(t.Target) {
+			of.blocked = as(eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED)
+		} else if of.red == nil {
+			of.red = as(eventsv1.OutcomeState_OUTCOME_STATE_RED)
 		}
 	}
-	switch {
-	case red != nil:
-		return red
-	case blocked != nil:
-		return blocked
-	case exhausted != nil:
-		return exhausted
-	case green:
-		return &eventsv1.Outcome{State: eventsv1.OutcomeState_OUTCOME_STATE_GREEN}
+}
+
+// outcome returns what is known of a class of so many targets, nil if nothing is.
+func (s *setOutcome) outcome(targets int) *eventsv1.Outcome {
+	o := cmp.Or(s.red, s.blocked, s.exhausted)
+	if o == nil && s.green == targets {
+		o = &eventsv1.Outcome{State: eventsv1.OutcomeState_OUTCOME_STATE_GREEN}
 	}
-	return nil
+	if o != nil {
+		o.Members = s.members
+	}
+	return o
 }
 
 // isBlocked reports whether the target is red, or not yet known, on the mainline itself because of a direct push: red with a

@@ -72,11 +72,17 @@ func (q *Queue) dirtyHolders(v evidence.Version) {
 	}
 }
 
-// dirtyHeld marks those of the changes in an observation's tree that are pending.
+// dirtyHeld marks the observed target of those changes in an observation's tree that are pending.
 func (q *Queue) dirtyHeld(o *observation) {
 	for _, r := range o.held {
-		if q.Lineup.PendingAt(r.ref()) != nil {
-			q.delta.dirty[r.change] = true
+		if q.Lineup.PendingAt(r.ref()) == nil {
+			continue
 		}
+		of := q.delta.known[r.change]
+		if of == nil {
+			of = map[string]bool{}
+			q.delta.known[r.change] = of
+		}
+		of[o.label.target] = true
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"landfall.build/engine/evidence"
+	"landfall.build/engine/graph"
 	"landfall.build/engine/lineup"
 	"landfall.build/engine/memberset"
 	"landfall.build/engine/quota"
@@ -44,6 +45,28 @@ func (q *Queue) node(c *lineup.Change) *eventsv1.Node {
 		return n
 	}
 	n.Classes = q.classes(a, ahead)
+	return n
+}
+
+// nodeKnowing returns the node of a change whose analysis is known, with what is known now of the classes that have some targets.
+// All else is as published.
+func (q *Queue) nodeKnowing(c *lineup.Change, a *analysis, published *eventsv1.Node, some map[string]bool) *eventsv1.Node {
+	ahead, _ := q.ahead(c, a)
+	var classes []*eventsv1.Class
+	for i, k := range published.Classes {
+		if !slices.ContainsFunc(k.Targets, func(t *eventsv1.TargetVersion) bool { return some[t.Target] }) {
+			continue
+		}
+		if classes == nil {
+			classes = slices.Clone(published.Classes)
+		}
+		classes[i] = &eventsv1.Class{Targets: k.Targets, Members: k.Members, Through: k.Through, Outcomes: q.outcomes(a, k, ahead)}
+	}
+	if classes == nil {
+		return published
+	}
+	n := graph.Copy(published)
+	n.Classes = classes
 	return n
 }
 

@@ -119,13 +119,13 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 	if q.Lineup.PendingAt(f.Change) == nil {
 		return
 	}
-	q.delta.dirty[ref.change] = true
 	sequence, knownBase := q.landed.sequences[f.Base]
 	var assumed []revision
 	for _, k := range f.Assumed {
 		assumed = append(assumed, revisionOf(k))
 	}
 	if f.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED {
+		q.delta.dirty[ref.change] = true
 		tree := failedTree{assumed: assumed, sequence: sequence, outcome: f.Outcome, message: f.Message}
 		if knownBase && !q.treeMayBeMendedSince(ref, tree) {
 			st := q.changes[ref.change]

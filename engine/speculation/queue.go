@@ -176,7 +176,10 @@ type published struct {
 type delta struct {
 	// dirty are the pending changes whose node may differ from the published one; with allDirty it is all of them and the
 	// check, which is in no map.
-	dirty    map[string]bool
+	dirty map[string]bool
+	// known holds targets of pending changes. Of those that are not dirty, no more of their node may differ than what is known of the
+	// classes with these targets.
+	known    map[string]map[string]bool
 	check    bool
 	allDirty bool
 
@@ -187,6 +190,8 @@ type delta struct {
 	// tick asks for a delta though nothing of the graph changed: the stages behind have something to do.
 	tick bool
 }
+
+func newDelta() delta { return delta{dirty: map[string]bool{}, known: map[string]map[string]bool{}} }
 
 // New returns a queue without facts.
 func New() *Queue {
@@ -205,7 +210,7 @@ func New() *Queue {
 		changes:   map[string]*changeState{},
 		guarded:   map[string]bool{},
 		published: published{nodes: map[string]*eventsv1.Node{}},
-		delta:     delta{dirty: map[string]bool{}},
+		delta:     newDelta(),
 	}
 }
 
@@ -237,7 +242,15 @@ func (q *Queue) Decide() *eventsv1.GraphDelta {
 		}
 	}
 	for _, c := range q.dirtyInOrder() {
-		if n := q.node(c); !sameNode(n, q.knownToReaders(c.ID())) {
+		id := c.ID()
+		published := q.knownToReaders(id)
+		n := published
+		if published == nil || q.delta.allDirty || q.delta.dirty[id] {
+			n = q.node(c)
+		} else if a := q.analyses.pending[id]; published.Analyzed && a.known() {
+			n = q.nodeKnowing(c, a, published, q.delta.known[id])
+		}
+		if !sameNode(n, published) {
 			d.Nodes, changed = append(d.Nodes, n), true
 		}
 	}
@@ -278,17 +291,17 @@ func (q *Queue) dirtyInOrder() []*lineup.Change {
 		return q.Lineup.Order()
 	}
 	var changes []*lineup.Change
-	if len(q.delta.dirty) > len(q.Lineup.Order())/4 {
-		for _, c := range q.Lineup.Order() {
-			if q.delta.dirty[c.ID()] {
-				changes = append(changes, c)
-			}
-		}
-		return changes
-	}
-	for id := range q.delta.dirty {
+	add := func(id string) {
 		if c := q.Lineup.Pending(id); c != nil {
 			changes = append(changes, c)
+		}
+	}
+	for id := range q.delta.dirty {
+		add(id)
+	}
+	for id := range q.delta.known {
+		if !q.delta.dirty[id] {
+			add(id)
 		}
 	}
 	sort.Slice(changes, func(i, j int) bool { return changes[i].Position < changes[j].Position })
@@ -319,7 +332,7 @@ func (q *Queue) Fold(d *eventsv1.GraphDelta) {
 			q.published.nodes[n.GetChange().GetChange()] = n
 		}
 	}
-	q.delta = delta{dirty: map[string]bool{}}
+	q.delta = newDelta()
 }
 
 func (q *Queue) mainline() *eventsv1.Mainline {

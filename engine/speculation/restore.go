@@ -337,6 +337,13 @@ func (d *delta) restore(m *snapshotv1.SpeculationDelta) {
 	for _, id := range m.GetDirty() {
 		d.dirty[id] = true
 	}
+	for _, k := range m.GetKnown() {
+		of := map[string]bool{}
+		for _, t := range k.Targets {
+			of[t] = true
+		}
+		d.known[k.Change] = of
+	}
 	d.check, d.allDirty, d.tick = m.GetCheck(), m.GetAllDirty(), m.GetTick()
 	told := m.GetTold()
 	d.gone, d.builds, d.answered, d.durations = told.GetGone(), told.GetBuilds(), told.GetAnswered(), told.GetDurations()

@@ -1,6 +1,7 @@
 package speculation
 
 import (
+	"maps"
 	"slices"
 
 	"landfall.build/engine/evidence"
@@ -244,6 +245,9 @@ func (d *delta) message() *snapshotv1.SpeculationDelta {
 	}}
 	for id := range d.dirty {
 		m.Dirty = append(m.Dirty, id)
+	}
+	for id, targets := range d.known {
+		m.Known = append(m.Known, &snapshotv1.SpeculationKnown{Change: id, Targets: slices.Sorted(maps.Keys(targets))})
 	}
 	return m
 }
