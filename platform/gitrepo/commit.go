@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -29,31 +30,40 @@ func (r *Repo) CommitInfo(ctx context.Context, id string) (Commit, error) {
 	return infos[0], nil
 }
 
-// CommitInfos is CommitInfo for several at once, in their order.
+// maxCommitBytes bounds commits that are read at once. In a pack one with a message of 64 MiB takes a few bytes.
+const maxCommitBytes = 256 << 20
+
+// CommitInfos is CommitInfo for several at once, in their order. ErrTooLarge if they have more than 256 MiB together.
 func (r *Repo) CommitInfos(ctx context.Context, ids []string) ([]Commit, error) {
 	for _, id := range ids {
 		if err := checkID("commit", id); err != nil {
 			return nil, err
 		}
 	}
-	got, err := r.usedCommits(ctx, ids, true)
-	if err != nil {
-		return nil, err
-	}
-	infos := make([]Commit, len(ids))
-	for i, id := range ids {
-		if got[i].kind != "commit" {
-			return nil, fmt.Errorf("%w: %s is not a commit of the mirror", ErrNoSuchCommit, id)
-		}
-		if infos[i], err = parseCommit(id, got[i].body); err != nil {
+	infos, left := make([]Commit, 0, len(ids)), r.commitBytes
+	for batch := range slices.Chunk(ids, readerBatch) {
+		got, err := r.usedCommits(ctx, batch, left+1)
+		if err != nil {
 			return nil, err
+		}
+		for i, id := range batch {
+			if got[i].kind != "commit" {
+				return nil, fmt.Errorf("%w: %s is not a commit of the mirror", ErrNoSuchCommit, id)
+			}
+			one, err := parseCommit(id, got[i].body)
+			if err != nil {
+				return nil, err
+			}
+			infos = append(infos, one)
+			left -= len(got[i].body)
+			got[i].body = nil
 		}
 	}
 	return infos, nil
 }
 
 // usedCommits reads commits, and writes down that those which are there are used.
-func (r *Repo) usedCommits(ctx context.Context, ids []string, contents bool) (got []object, err error) {
+func (r *Repo) usedCommits(ctx context.Context, ids []string, contents int) (got []object, err error) {
 	if r.usedLately(ids...) {
 		return r.readers.objects(ctx, ids, contents)
 	}
@@ -181,7 +191,7 @@ func (r *Repo) writeCommit(ctx context.Context, spec CommitSpec) (string, error)
 		return "", err
 	}
 	needed := append([]string{spec.Tree}, spec.Parents...)
-	got, err := r.readers.objects(ctx, needed, false)
+	got, err := r.readers.objects(ctx, needed, 0)
 	if err != nil {
 		return "", err
 	}

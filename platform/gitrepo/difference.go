@@ -33,7 +33,7 @@ func (r *Repo) DiffTrees(ctx context.Context, a, b string) ([]Changed, error) {
 	}
 	type pair struct{ prefix, old, new string }
 	var changes []Changed
-	visited, bytes := 0, 0
+	visited, bytes, room := 0, 0, r.treeRoom
 	level := []pair{{"", rootA, rootB}}
 	for depth := 0; len(level) > 0; depth++ {
 		var ids []string
@@ -41,8 +41,9 @@ func (r *Repo) DiffTrees(ctx context.Context, a, b string) ([]Changed, error) {
 			ids = append(ids, at.old, at.new)
 		}
 		nodes := make(map[string]*treeNode)
-		if err := r.loadTrees(ctx, ids, nodes); err != nil {
-			return nil, err
+		room.entries = min(room.entries, MaxCompared-visited)
+		if err := r.loadTrees(ctx, ids, nodes, &room); err != nil {
+			return nil, fmt.Errorf("difference of %s and %s: %w", rootA, rootB, err)
 		}
 		var below []pair
 		for _, at := range level {
@@ -116,13 +117,14 @@ func (r *Repo) Holds(ctx context.Context, treeish string, changes []Changed) (bo
 		rest string
 		is   Entry
 	}
+	room := r.treeRoom
 	level := map[string][]wanted{root: nil}
 	for _, c := range changes {
 		level[root] = append(level[root], wanted{c.Path, c.New})
 	}
 	for len(level) > 0 {
 		nodes := make(map[string]*treeNode)
-		if err := r.loadTrees(ctx, slices.Sorted(maps.Keys(level)), nodes); err != nil {
+		if err := r.loadTrees(ctx, slices.Sorted(maps.Keys(level)), nodes, &room); err != nil {
 			return false, err
 		}
 		below := map[string][]wanted{}

@@ -118,7 +118,7 @@ func (r *Repo) missingCommits(ctx context.Context, ids []string) ([]string, erro
 			return nil, err
 		}
 	}
-	got, err := r.usedCommits(ctx, ids, false)
+	got, err := r.usedCommits(ctx, ids, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (r *Repo) Resolve(ctx context.Context, name string) (string, error) {
 	for i := range candidates {
 		candidates[i] += "^{commit}"
 	}
-	got, err := r.readers.objects(ctx, candidates, false)
+	got, err := r.readers.objects(ctx, candidates, 0)
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +77,7 @@ func (r *Repo) checkCommits(ctx context.Context, ids ...string) error {
 			return err
 		}
 	}
-	got, err := r.readers.objects(ctx, ids, false)
+	got, err := r.readers.objects(ctx, ids, 0)
 	if err != nil {
 		return err
 	}

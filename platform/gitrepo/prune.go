@@ -179,7 +179,7 @@ func (r *Repo) rootsOf(ctx context.Context, o PruneOptions, since time.Time) (ro
 			return nil, err
 		}
 	}
-	got, err := r.readers.objects(ctx, names, false)
+	got, err := r.readers.objects(ctx, names, 0)
 	if err != nil {
 		return nil, err
 	}

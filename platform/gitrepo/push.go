@@ -161,7 +161,7 @@ func (r *Repo) pushRef(ctx context.Context, ref, old, new string) error {
 		return fmt.Errorf("%w: push %s: neither an old nor a new commit is given", ErrInvalid, ref)
 	}
 	if new != "" {
-		got, err := r.readers.objects(ctx, []string{new}, false)
+		got, err := r.readers.objects(ctx, []string{new}, 0)
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,11 @@ import (
 // that their reader states.
 const maxObjectBytes = 64 << 20
 
+// errTooMuch is why objects are not read that are too large together.
+func errTooMuch(most int) error {
+	return fmt.Errorf("objects of more than %d MiB together: %w", most>>20, ErrTooLarge)
+}
+
 // object is git's answer for one name.
 type object struct {
 	id, kind string // kind is "" when there is no such object
@@ -68,11 +73,11 @@ func (p *reader) stop() {
 	})
 }
 
-// ask puts all names to git and returns its answers in their order. git queues what it is
-// asked until the flush, so writing first and reading then cannot deadlock.
-func (p *reader) ask(names []string, contents bool) ([]object, error) {
+// ask puts all names to git and returns its answers in their order, with contents of at most so many bytes together; 0 is without
+// contents. git queues what it is asked until the flush, so writing first and reading then cannot deadlock.
+func (p *reader) ask(names []string, contents int) ([]object, error) {
 	verb := "info "
-	if contents {
+	if contents > 0 {
 		verb = "contents "
 	}
 	for _, name := range names {
@@ -84,7 +89,7 @@ func (p *reader) ask(names []string, contents bool) ([]object, error) {
 	if err := p.in.Flush(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errReaderDied, err)
 	}
-	answers := make([]object, len(names))
+	answers, left := make([]object, len(names)), int64(contents)
 	for i := range names {
 		line, err := p.out.ReadString('\n')
 		if err != nil {
@@ -99,11 +104,14 @@ func (p *reader) ask(names []string, contents bool) ([]object, error) {
 			return nil, fmt.Errorf("%w: answer %q", errReaderDied, clip(line))
 		}
 		answers[i] = object{id: fields[0], kind: fields[1], size: size}
-		if !contents {
+		if contents == 0 {
 			continue
 		}
 		if size > maxObjectBytes {
 			return nil, fmt.Errorf("%s %s of %d bytes: %w", fields[1], fields[0], size, ErrTooLarge)
+		}
+		if left -= size; left < 0 {
+			return nil, errTooMuch(contents)
 		}
 		body := make([]byte, size+1) // git ends each with a newline
 		if _, err := io.ReadFull(p.out, body); err != nil {
@@ -150,32 +158,39 @@ func (p *readerPool) close() {
 }
 
 // objects answers for names, which must hold neither control characters nor come
-// unchecked from outside. On a dead process it asks a new one, once.
-func (p *readerPool) objects(ctx context.Context, names []string, contents bool) ([]object, error) {
+// unchecked from outside. On a dead process it asks a new one, once. contents is how many bytes the contents of all may have together,
+// since a small pack can denote any number of large objects; 0 is without contents.
+func (p *readerPool) objects(ctx context.Context, names []string, contents int) ([]object, error) {
 	select {
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	answers := make([]object, 0, len(names))
+	answers, left := make([]object, 0, len(names)), contents
 	for len(names) > 0 {
 		batch := names[:min(len(names), readerBatch)]
 		names = names[len(batch):]
-		got, err := p.askOnce(ctx, batch, contents, false)
+		if contents > 0 && left <= 0 {
+			return nil, errTooMuch(contents)
+		}
+		got, err := p.askOnce(ctx, batch, left, false)
 		if errors.Is(err, errReaderDied) && ctx.Err() == nil && p.ctx.Err() == nil {
 			p.repo.log.Warn("git cat-file died and is started again", "error", err)
-			got, err = p.askOnce(ctx, batch, contents, true)
+			got, err = p.askOnce(ctx, batch, left, true)
 		}
 		if err != nil {
 			return nil, err
+		}
+		for i := range got {
+			left -= len(got[i].body)
 		}
 		answers = append(answers, got...)
 	}
 	return answers, nil
 }
 
-func (p *readerPool) askOnce(ctx context.Context, names []string, contents, fresh bool) ([]object, error) {
+func (p *readerPool) askOnce(ctx context.Context, names []string, contents int, fresh bool) ([]object, error) {
 	one, err := p.take(fresh)
 	if err != nil {
 		return nil, err
@@ -246,7 +261,7 @@ func (r *Repo) Blob(ctx context.Context, id string, maxBytes int64) ([]byte, err
 	if err := checkID("blob", id); err != nil {
 		return nil, err
 	}
-	infos, err := r.readers.objects(ctx, []string{id}, false)
+	infos, err := r.readers.objects(ctx, []string{id}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +271,7 @@ func (r *Repo) Blob(ctx context.Context, id string, maxBytes int64) ([]byte, err
 	case info.size > maxBytes || info.size > maxObjectBytes:
 		return nil, fmt.Errorf("blob %s of %d bytes: %w (%d bytes)", id, info.size, ErrTooLarge, min(maxBytes, maxObjectBytes))
 	}
-	whole, err := r.readers.objects(ctx, []string{id}, true)
+	whole, err := r.readers.objects(ctx, []string{id}, maxObjectBytes)
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,9 @@ type Repo struct {
 	clock   func() time.Time
 	// pathBytes is MaxPathBytes, but in tests.
 	pathBytes int
+	// treeRoom and commitBytes are what their constants say, but in tests.
+	treeRoom    treeRoom
+	commitBytes int
 }
 
 const (
@@ -81,7 +84,7 @@ func Open(ctx context.Context, o Options) (*Repo, error) {
 		merges:     newCache[mergeKey, mergeOutcome](maxMerges),
 		used:       newCache[string, time.Time](maxUses),
 		clock:      time.Now,
-		pathBytes:  MaxPathBytes,
+		pathBytes:  MaxPathBytes, treeRoom: treeRoom{maxTreeEntries, maxTreeBytes}, commitBytes: maxCommitBytes,
 	}
 	r.log = o.Log.With("remote", r.shownRemote)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,7 +18,11 @@ const (
 	MaxPathBytes = 512 << 20
 	// MaxCompared bounds a comparison: the entries of all directories that differ.
 	MaxCompared = 1 << 20
-	maxDepth    = 1000
+	// maxTreeEntries and maxTreeBytes bound the distinct trees that are read for a listing: no listing within the bounds above needs as
+	// much, and in a pack each is a few bytes long that is nearly like another.
+	maxTreeEntries = 2 * MaxEntries
+	maxTreeBytes   = 640 << 20
+	maxDepth       = 1000
 	// maxPath is how long a path may be, in bytes, so that it still fits into what a system call takes below a
 	// worker's folder.
 	maxPath = 3800
@@ -155,7 +160,7 @@ func (r *Repo) TreeOf(ctx context.Context, treeish string) (string, error) {
 	if tree, ok := r.treeIDs.get(treeish); ok {
 		return tree, nil
 	}
-	got, err := r.readers.objects(ctx, []string{treeish + "^{tree}"}, false)
+	got, err := r.readers.objects(ctx, []string{treeish + "^{tree}"}, 0)
 	if err != nil {
 		return "", err
 	}
@@ -166,29 +171,57 @@ func (r *Repo) TreeOf(ctx context.Context, treeish string) (string, error) {
 	return got[0].id, nil
 }
 
-// loadTrees reads tree objects, from the cache where it has them, all missing ones in one
-// go.
-func (r *Repo) loadTrees(ctx context.Context, ids []string, into map[string]*treeNode) error {
+// treeRoom is how much may still be read of trees.
+type treeRoom struct{ entries, bytes int }
+
+// take takes the room of a tree.
+func (room *treeRoom) take(node *treeNode) error {
+	room.entries -= len(node.entries)
+	for i := range node.entries {
+		room.bytes -= minTreeEntry + len(node.entries[i].Path)
+	}
+	if room.entries < 0 || room.bytes < 0 {
+		return fmt.Errorf("folders of more than %d entries or %d MiB: %w", maxTreeEntries, maxTreeBytes>>20, ErrTooLarge)
+	}
+	return nil
+}
+
+// minTreeEntry is how long an entry of a tree object is without its name: mode, blank, NUL and id.
+const minTreeEntry = 28
+
+// loadTrees reads tree objects, from the cache where it has them, missing ones many at a time. The error is ErrTooLarge if there is no
+// room for all of them.
+func (r *Repo) loadTrees(ctx context.Context, ids []string, into map[string]*treeNode, room *treeRoom) error {
 	var missing []string
 	for _, id := range ids {
 		if _, ok := into[id]; ok {
-			continue
-		}
-		if node, ok := r.trees.get(id); ok {
-			into[id] = node
 			continue
 		}
 		if id == emptyTree {
 			into[id] = &treeNode{}
 			continue
 		}
+		if node, ok := r.trees.get(id); ok {
+			if err := room.take(node); err != nil {
+				return err
+			}
+			into[id] = node
+			continue
+		}
 		into[id] = nil // asked for once
 		missing = append(missing, id)
 	}
-	if len(missing) == 0 {
-		return nil
+	for batch := range slices.Chunk(missing, readerBatch) {
+		if err := r.readTrees(ctx, batch, into, room); err != nil {
+			return err
+		}
 	}
-	got, err := r.readers.objects(ctx, missing, true)
+	return nil
+}
+
+// readTrees reads tree objects that the cache lacks.
+func (r *Repo) readTrees(ctx context.Context, missing []string, into map[string]*treeNode, room *treeRoom) error {
+	got, err := r.readers.objects(ctx, missing, room.bytes+1) // with one that is empty too
 	if err != nil {
 		return err
 	}
@@ -205,6 +238,10 @@ func (r *Repo) loadTrees(ctx context.Context, ids []string, into map[string]*tre
 		if err != nil {
 			return err
 		}
+		got[i].body = nil
+		if err := room.take(node); err != nil {
+			return err
+		}
 		into[id] = node
 		r.trees.put(id, node, node.cost())
 	}
@@ -214,12 +251,13 @@ func (r *Repo) loadTrees(ctx context.Context, ids []string, into map[string]*tre
 // wholeTree reads a tree with everything below it, level by level.
 func (r *Repo) wholeTree(ctx context.Context, root string) (map[string]*treeNode, error) {
 	nodes := make(map[string]*treeNode)
+	room := r.treeRoom
 	level := []string{root}
 	for depth := 0; len(level) > 0; depth++ {
 		if depth > maxDepth {
 			return nil, fmt.Errorf("tree %s is more than %d directories deep: %w", root, maxDepth, ErrTooLarge)
 		}
-		if err := r.loadTrees(ctx, level, nodes); err != nil {
+		if err := r.loadTrees(ctx, level, nodes, &room); err != nil {
 			return nil, err
 		}
 		var below []string

@@ -81,6 +81,9 @@ func touchedBy(ctx context.Context, repo *gitrepo.Repo, picks []landing.Pick) (t
 		if err != nil {
 			return touched{}, nil, err
 		}
+		if len(all)+len(changed) > gitrepo.MaxCompared { // a change has a thousand commits at most, each of which may alter as many
+			return touched{everything: true, count: gitrepo.MaxCompared}, nil, nil
+		}
 		all = append(all, changed...)
 	}
 	paths := make([]string, len(all))

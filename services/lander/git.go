@@ -66,6 +66,9 @@ func (b *Branch) Between(ctx context.Context, from, to string) ([]Move, bool, er
 		return nil, false, err
 	}
 	commits, err := b.Repo.CommitInfos(ctx, ids)
+	if errors.Is(err, gitrepo.ErrTooLarge) {
+		return nil, true, nil
+	}
 	if err != nil {
 		return nil, false, err
 	}

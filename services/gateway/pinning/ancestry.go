@@ -2,7 +2,9 @@ package pinning
 
 import (
 	"context"
+	"fmt"
 
+	"landfall.build/engine/admission"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/platform/landing"
 )
@@ -130,7 +132,12 @@ func (a *ancestry) line(ctx context.Context, from, stop string) (line []string, 
 type commitReader struct {
 	mirror Mirror
 	known  map[string]gitrepo.Commit
+	// bytes is how long they are.
+	bytes int
 }
+
+// mostRead bounds the commits of a request, in bytes. In a pack one with a message of 64 MiB takes a few bytes.
+const mostRead = 64 << 20
 
 func (c *commitReader) get(ctx context.Context, id string) (gitrepo.Commit, error) {
 	if info, ok := c.known[id]; ok {
@@ -140,6 +147,11 @@ func (c *commitReader) get(ctx context.Context, id string) (gitrepo.Commit, erro
 	if err != nil {
 		return gitrepo.Commit{}, err
 	}
-	c.known[id] = infos[0]
-	return infos[0], nil
+	info := infos[0]
+	c.known[id] = info
+	c.bytes += len(info.Message) + len(info.AuthorName) + len(info.AuthorEmail) + len(info.Encoding) + len(info.Parents)*len(id)
+	if c.bytes > mostRead {
+		return gitrepo.Commit{}, &admission.Refusal{Code: admission.BadRequest, Message: fmt.Sprintf("The commits that would land have messages and names of more than %d MiB together; shorten them, or land them in several changes.", mostRead>>20)}
+	}
+	return info, nil
 }

@@ -220,7 +220,11 @@ func (p *Pinner) held(ctx context.Context, mainline, base, head string) (bool, e
 	if err != nil {
 		return false, err
 	}
-	return p.mirror.Holds(ctx, mainline, changes)
+	held, err := p.mirror.Holds(ctx, mainline, changes)
+	if errors.Is(err, gitrepo.ErrTooLarge) {
+		return false, nil
+	}
+	return held, err
 }
 
 // commitOf pins an entry. A ref that is given with a commit must be at that commit.

@@ -402,3 +402,30 @@ func TestWhatTheMainlineHoldsUnderAnotherIdIsSeen(t *testing.T) {
 		t.Error("what was taken back can land again")
 	}
 }
+
+// A pack of 7 MB held 200 commits with messages of 32 MiB each, all of which were kept until the request was answered.
+func TestCommitsOfManyMegabytesAreRefused(t *testing.T) {
+	f := newFixture(t)
+	head, tree := f.git("rev-parse", "HEAD"), f.git("rev-parse", f.commit("more")+"^{tree}")
+	message := filepath.Join(t.TempDir(), "message")
+	if err := os.WriteFile(message, []byte(strings.Repeat("long ", mostRead/5/4)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		head = f.git("commit-tree", "-F", message, "-p", head, tree)
+	}
+	f.git("push", "--quiet", "origin", head+":refs/heads/long", head+"~3:refs/heads/short")
+	for ref, want := range map[string]admission.Code{"long": admission.BadRequest, "short": ""} {
+		pinned, err := pin(New(f.mirror, "main", landing.Squash), t.Context(), []*eventsv1.Entry{{Ref: ref}}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := admission.Code("")
+		if pinned.Problem != nil {
+			got = pinned.Problem.Code
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", ref, got, want)
+		}
+	}
+}

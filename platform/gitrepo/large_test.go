@@ -1,0 +1,84 @@
+package gitrepo
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// feed runs git in the work tree with standard input, and returns what it prints.
+func (f *fixture) feed(input string, args ...string) string {
+	f.t.Helper()
+	cmd := exec.Command("git", append([]string{"-C", f.work}, args...)...)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.Output()
+	if err != nil {
+		f.t.Fatalf("git %v: %v", args, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// A pack holds a tree that is nearly like another one in a few bytes: one of 5 MB had 40 trees of a million entries each read, and a
+// gigabyte of memory taken for each ten of them, before their files were counted.
+func TestTreesThatAreNearlyAlikeAreReadUpToABound(t *testing.T) {
+	f := newFixture(t)
+	f.write("leaf", "x")
+	blob := f.git("rev-parse", f.commit("leaf")+":leaf")
+	var same, root strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&same, "100644 blob %s\tf%04d\n", blob, i)
+	}
+	for i := range 20 {
+		tree := f.feed(fmt.Sprintf("%s100644 blob %s\tg%04d\n", same.String(), blob, i), "mktree")
+		fmt.Fprintf(&root, "040000 tree %s\td%04d\n", tree, i)
+	}
+	bomb := f.git("commit-tree", "-m", "bomb", f.feed(root.String(), "mktree"))
+	f.git("reset", "--quiet", "--soft", bomb)
+	f.publish("main")
+	ask := func() map[string]error {
+		_, tree := f.repo.Tree(t.Context(), bomb)
+		differences, difference := f.repo.DiffTrees(t.Context(), emptyTree, bomb)
+		if difference == nil {
+			_, difference = f.repo.Holds(t.Context(), bomb, differences)
+		}
+		return map[string]error{"listing": tree, "comparing": difference}
+	}
+	for name, room := range map[string]treeRoom{"entries": {10_000, maxTreeBytes}, "bytes": {maxTreeEntries, 300_000}} {
+		for range 2 { // the second time some are in the cache
+			f.repo.treeRoom = room
+			for what, err := range ask() {
+				if !errors.Is(err, ErrTooLarge) {
+					t.Errorf("%s beyond the bound of %s: %v, want ErrTooLarge", what, name, err)
+				}
+			}
+		}
+	}
+	f.repo.treeRoom = treeRoom{20_040, 20_040 * 40}
+	for what, err := range ask() {
+		if err != nil {
+			t.Errorf("%s within the bounds: %v", what, err)
+		}
+	}
+}
+
+// A pack of 7 MB held 200 commits with messages of 32 MiB each.
+func TestCommitsAreReadUpToABound(t *testing.T) {
+	f := newFixture(t)
+	f.write("leaf", "x")
+	ids := []string{f.commit("leaf")}
+	message := strings.Repeat("long ", 200_000)
+	for i := range 8 {
+		ids = append(ids, f.feed(fmt.Sprint(i, message), "commit-tree", "-p", ids[i], ids[0]+"^{tree}"))
+	}
+	f.git("reset", "--quiet", "--soft", ids[len(ids)-1])
+	f.publish("main")
+	f.repo.commitBytes = 4 << 20
+	if _, err := f.repo.CommitInfos(t.Context(), ids); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("reading 8 MB with a bound of 4: %v, want ErrTooLarge", err)
+	}
+	if got, err := f.repo.CommitInfos(t.Context(), ids[:4]); err != nil || len(got) != 4 || !strings.HasPrefix(got[3].Message, fmt.Sprint(2, message)) {
+		t.Errorf("reading 3 MB with a bound of 4: %v", err)
+	}
+}
