@@ -4,6 +4,7 @@ package statetest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,14 +16,24 @@ import (
 )
 
 // Story draws records that a queue is folded from: changes are admitted, revised, held, moved, built, landed, rejected and
-// cancelled, and now and then a record of one topic comes before the one of another topic that it speaks of.
+// cancelled, and now and then a record of one topic comes before the one of another topic that it speaks of. What is pending and what
+// runs is bounded, however long the story gets, as it is in a queue.
 type Story struct {
 	random  *rand.Rand
 	offsets map[string]int64
 	now     int64
 	changes int
 	pending []*drawn
-	left    []*drawn
+	// left are the last that left the queue, oldest first.
+	left []*drawn
+	// early is a change whose builds are told of before its admission, nil if there is none; late is one that is prepared, and scheduled then.
+	early *drawn
+	late  string
+	// pushing is the change that is being pushed, by which intention; nil if none is. Only one is at a time.
+	pushing   *drawn
+	intention *eventsv1.LandIntended
+	// head is the mainline's.
+	head string
 	// most is how many changes are pending at the same time.
 	most     int
 	position int64
@@ -47,7 +58,9 @@ type drawnBuild struct {
 
 // New returns a story of the queue main with at most so many changes pending at a time.
 func New(random *rand.Rand, most int) *Story {
-	return &Story{random: random, offsets: map[string]int64{}, now: 1_700_000_000_000_000, most: most}
+	s := &Story{random: random, offsets: map[string]int64{}, now: 1_700_000_000_000_000, most: most}
+	s.head = s.commit()
+	return s
 }
 
 func (s *Story) entry(topic string, m proto.Message) journal.Entry {
@@ -75,6 +88,15 @@ func (s *Story) admission(d *drawn) *eventsv1.Admission {
 	}
 }
 
+// keptLeft bounds Story.left.
+const keptLeft = 60
+
+// change draws the next change.
+func (s *Story) change() *drawn {
+	s.changes++
+	return &drawn{id: fmt.Sprintf("team-%d/change-%06d", s.random.IntN(20), s.changes), revision: 1, position: int64(s.changes) << 20}
+}
+
 // Now returns the time of the last step, a second after the one before.
 func (s *Story) Now() time.Time { return time.UnixMicro(s.now).UTC() }
 
@@ -84,8 +106,10 @@ func (s *Story) Next() (out []journal.Entry) {
 	s.now += 1_000_000
 	r := s.random
 	if len(s.pending) < s.most && r.IntN(2) == 0 || len(s.pending) == 0 {
-		s.changes++
-		d := &drawn{id: fmt.Sprintf("team-%d/change-%06d", r.IntN(20), s.changes), revision: 1, position: int64(s.changes) << 20}
+		d, late := s.early, s.late
+		if s.early, s.late = nil, ""; d == nil {
+			d = s.change()
+		}
 		for _, x := range s.pending {
 			if len(d.ahead) < 8 && r.IntN(len(s.pending)) < 8 {
 				d.ahead = append(d.ahead, x)
@@ -93,12 +117,17 @@ func (s *Story) Next() (out []journal.Entry) {
 		}
 		put(events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: s.admission(d)})
 		s.pending = append(s.pending, d)
-		return append(out, s.analyzed(d)...)
+		if out = append(out, s.analyzed(d)...); late != "" {
+			out = append(out, s.scheduled(d, late)...)
+		}
+		return out
 	}
-	at := r.IntN(len(s.pending))
-	d := s.pending[at]
+	d := s.pending[r.IntN(len(s.pending))]
+	if s.pushing != nil && (s.pushing == d || r.IntN(8) == 0) {
+		return s.pushed()
+	}
 	switch kind := r.IntN(41); {
-	case (kind == 3 || kind == 4) && r.IntN(20) > 0: // what concerns the whole queue is rare
+	case (kind == 3 || kind == 4) && r.IntN(20) > 0, kind == 9 && r.IntN(5) > 0: // what concerns the whole queue is rare
 	case kind == 0:
 		times := 1
 		if r.IntN(100) == 0 {
@@ -131,12 +160,21 @@ func (s *Story) Next() (out []journal.Entry) {
 		put(events.TopicChanges, &eventsv1.ChangeRevised{Admission: s.admission(d)})
 		gone := &eventsv1.ChangeRef{Change: d.id, Revision: d.revision - 1}
 		put(events.TopicProfiles, s.profile(&eventsv1.GraphDelta{Gone: []*eventsv1.NodeGone{{Change: gone, How: eventsv1.GoneHow_GONE_HOW_REVISED}}}))
+		if len(d.builds) > 0 {
+			obsolete := &eventsv1.Decision{Position: s.position, StampUs: s.now}
+			for _, b := range d.builds {
+				obsolete.Items = append(obsolete.Items, abortion(b, "its change was revised"))
+			}
+			put(events.TopicDecisions, obsolete)
+		}
 		d.builds = nil
 		out = append(out, s.analyzed(d)...)
 	case kind == 7:
-		commit, decision := s.commit(), "p"+s.hash()
-		put(events.TopicChanges, &eventsv1.LandIntended{Change: d.ref(), Decision: decision, Base: s.commit(), Commits: []string{commit}, StampUs: s.now})
-		put(events.TopicChanges, &eventsv1.LandVoid{Change: d.ref(), Decision: decision, Commit: commit, Refused: true, Reason: "main is frozen", StampUs: s.now})
+		if s.pushing == nil {
+			commit, decision := s.commit(), "p"+s.hash()
+			put(events.TopicChanges, &eventsv1.LandIntended{Change: d.ref(), Decision: decision, Base: s.commit(), Commits: []string{commit}, StampUs: s.now})
+			put(events.TopicChanges, &eventsv1.LandVoid{Change: d.ref(), Decision: decision, Commit: commit, Refused: true, Reason: "main is frozen", StampUs: s.now})
+		}
 		if r.IntN(2) == 0 {
 			break
 		}
@@ -148,12 +186,13 @@ func (s *Story) Next() (out []journal.Entry) {
 	case kind == 8:
 		put(events.TopicBuilds, &eventsv1.EvidenceForgotten{Versions: s.someVersions(d)})
 	case kind == 9:
-		moved := &eventsv1.MainlineMoved{From: s.commit(), To: s.commit(), Forced: true, StampUs: s.now, Author: "Ada <ada@example.com>", Title: "past the queue"}
+		moved := &eventsv1.MainlineMoved{From: s.head, To: s.commit(), Forced: true, StampUs: s.now, Author: "Ada <ada@example.com>", Title: "past the queue"}
 		for _, l := range s.left {
 			if r.IntN(3) == 0 && len(moved.Dropped) < 20 {
 				moved.Dropped = append(moved.Dropped, l.ref())
 			}
 		}
+		s.head = moved.To
 		put(events.TopicChanges, moved)
 		if r.IntN(2) == 0 {
 			put(events.TopicChanges, &eventsv1.MainlineSurveyed{Commit: moved.To, Reading: "another", Again: true})
@@ -163,11 +202,14 @@ func (s *Story) Next() (out []journal.Entry) {
 		}
 	case kind == 10:
 		// Of a change and a build that nobody has told of yet.
-		early := &drawn{id: fmt.Sprint("early-", s.now), revision: 1}
-		out = append(out, s.scheduled(early, "early-"+s.hash())...)
-		put(events.TopicBuilds, &eventsv1.BuildPrepared{Build: s.hash(), Change: early.ref(), Base: s.commit(), Assumed: []*eventsv1.ChangeRef{d.ref()}, StartedUs: s.now, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_UNMERGEABLE, Message: "no merge", FinishedUs: s.now})
+		if s.early != nil {
+			break
+		}
+		s.early, s.late = s.change(), s.hash()
+		out = append(out, s.scheduled(s.early, "early-"+s.hash())...)
+		put(events.TopicBuilds, &eventsv1.BuildPrepared{Build: s.late, Change: s.early.ref(), Base: s.commit(), Assumed: []*eventsv1.ChangeRef{d.ref()}, StartedUs: s.now, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_UNMERGEABLE, Message: "no merge", FinishedUs: s.now})
 	case kind <= 14:
-		out = append(out, s.settled(at)...)
+		out = append(out, s.settled(d)...)
 	case kind <= 17:
 		p := &eventsv1.Priority{Position: s.position, StampUs: s.now, Ranking: &eventsv1.Ranking{}, Estimates: &eventsv1.Estimates{Moved: []*eventsv1.Estimate{{Change: d.ref(), P50Us: s.now, Lands: 0.9}}}}
 		for _, x := range s.pending {
@@ -278,7 +320,7 @@ func (s *Story) building(d *drawn) (out []journal.Entry) {
 			if r.IntN(4) == 0 { // the worker that had it was lost
 				out = append(out, s.entry(events.TopicBuilds, &eventsv1.StepLeased{Target: v.Target, Hash: v.Hash, Attempt: f.Attempt, Lease: "lapsed", Build: b.id, Worker: "worker-2", StampUs: s.now - 900, UntilUs: s.now - 600}))
 			}
-			out = append(out, s.entry(events.TopicBuilds, &eventsv1.StepLeased{Target: v.Target, Hash: v.Hash, Attempt: f.Attempt, Build: b.id, Worker: "worker-1", StampUs: s.now - 500}))
+			out = append(out, s.entry(events.TopicBuilds, &eventsv1.StepLeased{Target: v.Target, Hash: v.Hash, Attempt: f.Attempt, Build: b.id, Worker: "worker-1", StampUs: s.now - 500, UntilUs: s.now + 60_000_000}))
 		}
 		if r.IntN(8) == 0 {
 			f.Outcome, f.FailedCommand, f.Reason = eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "test", "test exited with 1"
@@ -291,11 +333,16 @@ func (s *Story) building(d *drawn) (out []journal.Entry) {
 	}
 	switch r.IntN(12) {
 	case 0:
-		out = append(out, s.entry(events.TopicDecisions, &eventsv1.Decision{Position: s.position, StampUs: s.now, Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildAborted{BuildAborted: &eventsv1.BuildAborted{Build: b.id, Why: "another build is worth more"}}}}}))
+		out = append(out, s.entry(events.TopicDecisions, &eventsv1.Decision{Position: s.position, StampUs: s.now, Items: []*eventsv1.DecisionItem{abortion(b, "another build is worth more")}}))
+		d.builds = slices.DeleteFunc(d.builds, func(x *drawnBuild) bool { return x == b })
 	case 1:
 		out = append(out, s.entry(events.TopicProfiles, s.profile(&eventsv1.GraphDelta{Builds: []*eventsv1.BuildProgress{{Build: b.id, Change: d.ref(), State: eventsv1.BuildState_BUILD_STATE_FINISHED}}})))
 	}
 	return out
+}
+
+func abortion(b *drawnBuild, why string) *eventsv1.DecisionItem {
+	return &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildAborted{BuildAborted: &eventsv1.BuildAborted{Build: b.id, Why: why}}}
 }
 
 func (s *Story) someVersions(d *drawn) (out []*eventsv1.TargetVersion) {
@@ -305,9 +352,8 @@ func (s *Story) someVersions(d *drawn) (out []*eventsv1.TargetVersion) {
 	return out
 }
 
-// settled decides a change, and takes it out of the queue.
-func (s *Story) settled(at int) (out []journal.Entry) {
-	d := s.pending[at]
+// settled decides a change, and mostly takes it out of the queue.
+func (s *Story) settled(d *drawn) (out []journal.Entry) {
 	decision := "decision-" + s.hash()
 	item := &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{Change: d.ref(), Decision: decision, Why: "all steps passed"}}}
 	reason := &eventsv1.Reason{Class: eventsv1.ReasonClass_REASON_CLASS_STEP_FAILED, Message: "A step failed."}
@@ -317,40 +363,58 @@ func (s *Story) settled(at int) (out []journal.Entry) {
 			proof = append(proof, &eventsv1.Proof{Build: b.id, Attempt: 1, Version: v})
 		}
 	}
-	how := eventsv1.GoneHow_GONE_HOW_LANDED
-	var facts []proto.Message
-	switch s.random.IntN(7) {
-	case 3:
-		// It is being pushed, and the push does not happen. Only one change is pushed at a time.
-		intended := &eventsv1.LandIntended{Change: d.ref(), Decision: decision, Base: s.commit(), Commits: []string{s.commit()}, Proof: proof, StampUs: s.now}
-		return []journal.Entry{s.entry(events.TopicDecisions, &eventsv1.Decision{Position: s.position, StampUs: s.now, Items: []*eventsv1.DecisionItem{item}}), s.entry(events.TopicChanges, intended)}
+	decided := func() journal.Entry {
+		return s.entry(events.TopicDecisions, &eventsv1.Decision{Position: s.position, StampUs: s.now, Items: []*eventsv1.DecisionItem{item}})
+	}
+	kind := s.random.IntN(7)
+	if s.pushing != nil && kind > 2 {
+		kind = 2
+	}
+	switch kind {
 	case 0:
 		item.Item = &eventsv1.DecisionItem_RejectDecided{RejectDecided: &eventsv1.RejectDecided{Change: d.ref(), Decision: decision, Reason: reason}}
 		reason.Failed = proof
-		facts, how = append(facts, &eventsv1.ChangeRejected{Change: d.ref(), Decision: decision, Reason: reason, Base: s.commit(), StampUs: s.now}), eventsv1.GoneHow_GONE_HOW_REJECTED
+		rejected := &eventsv1.ChangeRejected{Change: d.ref(), Decision: decision, Reason: reason, Base: s.commit(), StampUs: s.now}
+		return append(out, decided(), s.entry(events.TopicChanges, rejected), s.gone(d, eventsv1.GoneHow_GONE_HOW_REJECTED, decision))
 	case 1:
-		facts, how = append(facts, &eventsv1.ChangeCancelled{Change: d.id, Who: "ada", Why: "not needed", StampUs: s.now}), eventsv1.GoneHow_GONE_HOW_CANCELLED
+		cancelled := &eventsv1.ChangeCancelled{Change: d.id, Who: "ada", Why: "not needed", StampUs: s.now}
+		return append(out, decided(), s.entry(events.TopicChanges, cancelled), s.gone(d, eventsv1.GoneHow_GONE_HOW_CANCELLED, decision))
 	case 2:
-		// Decided, and nothing comes of it yet.
-		return []journal.Entry{s.entry(events.TopicDecisions, &eventsv1.Decision{Position: s.position, StampUs: s.now, Items: []*eventsv1.DecisionItem{item}})}
-	default:
-		commit := s.commit()
-		facts = append(facts, &eventsv1.LandIntended{Change: d.ref(), Decision: decision, Base: s.commit(), Commits: []string{commit}, Proof: proof, StampUs: s.now},
-			&eventsv1.ChangeLanded{Change: d.ref(), Decision: decision, Base: s.commit(), Commits: []string{commit}, Tree: s.commit(), Proof: proof, StampUs: s.now})
+		// Nothing comes of it yet.
+		return append(out, decided())
 	}
-	out = append(out, s.entry(events.TopicDecisions, &eventsv1.Decision{Position: s.position, StampUs: s.now, Items: []*eventsv1.DecisionItem{item}}))
-	for _, f := range facts {
-		out = append(out, s.entry(events.TopicChanges, f))
+	s.pushing, s.intention = d, &eventsv1.LandIntended{Change: d.ref(), Decision: decision, Base: s.head, Commits: []string{s.commit()}, Proof: proof, StampUs: s.now}
+	if out = append(out, decided(), s.entry(events.TopicChanges, s.intention)); kind > 3 {
+		out = append(out, s.landed()...)
 	}
-	s.pending = append(s.pending[:at:at], s.pending[at+1:]...)
+	return out
+}
+
+// pushed ends a push: it has landed, or it did not happen.
+func (s *Story) pushed() []journal.Entry {
+	if s.random.IntN(2) == 0 {
+		return s.landed()
+	}
+	of := s.intention
+	s.pushing, s.intention = nil, nil
+	return []journal.Entry{s.entry(events.TopicChanges, &eventsv1.LandVoid{Change: of.Change, Decision: of.Decision, Commit: of.Commits[0], Reason: "the mainline has moved", StampUs: s.now})}
+}
+
+// landed ends a push that has landed.
+func (s *Story) landed() []journal.Entry {
+	d, of := s.pushing, s.intention
+	s.pushing, s.intention, s.head = nil, nil, of.Commits[0]
+	landed := &eventsv1.ChangeLanded{Change: of.Change, Decision: of.Decision, Base: of.Base, Commits: of.Commits, Tree: s.commit(), Proof: of.Proof, StampUs: s.now}
+	return []journal.Entry{s.entry(events.TopicChanges, landed), s.gone(d, eventsv1.GoneHow_GONE_HOW_LANDED, of.Decision)}
+}
+
+// gone takes a change out of the queue.
+func (s *Story) gone(d *drawn, how eventsv1.GoneHow, decision string) journal.Entry {
+	s.pending = slices.DeleteFunc(s.pending, func(x *drawn) bool { return x == d })
 	s.left = append(s.left, d)
+	s.left = s.left[max(0, len(s.left)-keptLeft):]
 	for _, x := range s.pending {
-		for i, a := range x.ahead {
-			if a == d {
-				x.ahead = append(x.ahead[:i:i], x.ahead[i+1:]...)
-				break
-			}
-		}
+		x.ahead = slices.DeleteFunc(x.ahead, func(a *drawn) bool { return a == d })
 	}
-	return append(out, s.entry(events.TopicProfiles, s.profile(&eventsv1.GraphDelta{Gone: []*eventsv1.NodeGone{{Change: d.ref(), How: how}}, Answered: []*eventsv1.Answered{{Change: d.ref(), Decision: decision}}})))
+	return s.entry(events.TopicProfiles, s.profile(&eventsv1.GraphDelta{Gone: []*eventsv1.NodeGone{{Change: d.ref(), How: how}}, Answered: []*eventsv1.Answered{{Change: d.ref(), Decision: decision}}}))
 }
