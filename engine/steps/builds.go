@@ -98,7 +98,18 @@ func (q *Queue) insert(b *build) {
 	q.choice.latestUs = max(q.choice.latestUs, b.sinceUs)
 	at, _ := slices.BinarySearchFunc(q.order, b, before)
 	q.order = slices.Insert(q.order, at, b)
+	mine := q.ofChange[b.change().GetChange()]
+	at, _ = slices.BinarySearchFunc(mine, b, before)
+	q.ofChange[b.change().GetChange()] = slices.Insert(mine, at, b)
 	q.addPayer(b)
+}
+
+// noteUrgency notes for some builds whether they are urgent now.
+func (q *Queue) noteUrgency(builds []*build) {
+	for _, b := range builds {
+		b.urgent = q.isUrgent(b)
+		q.changeEntry(b)
+	}
 }
 
 // isUrgent reports whether an operator has moved a build's change to the front (M35).
@@ -247,6 +258,10 @@ func (q *Queue) drop(b *build) {
 	delete(q.live, b.id())
 	if at, found := slices.BinarySearchFunc(q.order, b, before); found {
 		q.order = slices.Delete(q.order, at, at+1)
+		mine := slices.DeleteFunc(q.ofChange[b.change().GetChange()], func(o *build) bool { return o == b })
+		if q.ofChange[b.change().GetChange()] = mine; len(mine) == 0 {
+			delete(q.ofChange, b.change().GetChange())
+		}
 	}
 	if b.sinceUs == q.choice.latestUs {
 		q.choice.latestUs = 0

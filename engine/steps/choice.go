@@ -145,7 +145,17 @@ func (q *Queue) leave(b *build) {
 	q.choice.entries[last] = entry{}
 	q.choice.entries = q.choice.entries[:last]
 	b.slot, b.counts, b.late = 0, contribution{}, lateness{}
+	// Where nobody chooses, nobody empties the list.
+	if c := &q.choice; len(c.changed) > 2*len(c.entries)+leastChanged {
+		c.changed = slices.DeleteFunc(c.changed, func(b *build) bool {
+			b.changed = b.slot > 0
+			return !b.changed
+		})
+	}
 }
+
+// leastChanged is the length up to which the list of changed builds is not looked through for those that are gone.
+const leastChanged = 64
 
 // offer sets what a build would have started next.
 func (q *Queue) offer(b *build, o offer) {

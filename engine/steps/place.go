@@ -35,8 +35,8 @@ func (q *Queue) PlaceOf(c *eventsv1.ChangeRef, nowUs int64, among int) Place {
 	p := Place{}
 	mine := map[Version]bool{}
 	var author *payer
-	for _, b := range q.order {
-		if b.successor != "" || b.change().GetChange() != c.GetChange() || b.change().GetRevision() != c.GetRevision() {
+	for _, b := range q.ofChange[c.GetChange()] {
+		if b.successor != "" || b.change().GetRevision() != c.GetRevision() {
 			continue
 		}
 		author = b.payer

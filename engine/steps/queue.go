@@ -29,9 +29,10 @@ type Queue struct {
 	// Workers is how many workers the pool has, 0 if that is not known. Whoever asks for steps sets it.
 	Workers int `snapshot:"-"`
 	// live holds the builds that are scheduled and neither over nor aborted, and those aborted ones that linger; order has
-	// the same, as they were scheduled.
-	live  map[string]*build
-	order []*build
+	// the same, as they were scheduled, and ofChange too, by change.
+	live     map[string]*build
+	order    []*build
+	ofChange map[string][]*build `snapshot:"index"`
 	// schedules counts the builds that were scheduled, starts how often one began to ask for versions.
 	schedules, starts uint64
 	// early holds preparations whose schedule has not been read yet: the two topics have no common order.
@@ -56,7 +57,7 @@ type Queue struct {
 // New returns a queue about which nothing is known.
 func New() *Queue {
 	return &Queue{
-		live: map[string]*build{}, early: map[string]*eventsv1.BuildPrepared{},
+		live: map[string]*build{}, ofChange: map[string][]*build{}, early: map[string]*eventsv1.BuildPrepared{},
 		ledger: evidence.NewLedger(), lineup: lineup.New(), memory: newMemory(), wanted: map[Version]*wanted{},
 		leases: map[Version]*Lease{}, estimates: newEstimates(), choice: choice{quotas: newQuotas(nil, map[quota.Account]int{})},
 	}
@@ -106,12 +107,12 @@ func (q *Queue) foldChange(message proto.Message, offset int64) bool {
 		q.memory.addChange(consequence.Entered.Admission)
 		q.knowAuthor(consequence.Entered)
 	}
-	// Only an order of an operator makes a change urgent.
-	if consequence.Reordered || (consequence.Left != nil || consequence.Entered != nil) && q.HasUrgent() {
-		for _, b := range q.order {
-			b.urgent = q.isUrgent(b)
-			q.changeEntry(b)
-		}
+	// Only an order of an operator makes a change urgent, and perhaps others that it requires.
+	switch {
+	case consequence.Reordered:
+		q.noteUrgency(q.order)
+	case consequence.Left != nil:
+		q.noteUrgency(q.ofChange[consequence.Left.ID()])
 	}
 	if m, is := message.(*eventsv1.ChangeLanded); is {
 		q.memory.replaceOnMainline(m)

@@ -67,8 +67,8 @@ func (q *Queue) addPayer(b *build) {
 
 // knowAuthor gives builds their author once their change is admitted. Readers that do not decide may read the schedule first.
 func (q *Queue) knowAuthor(c *lineup.Change) {
-	for _, b := range q.order {
-		if b.author == "" && b.change().GetChange() == c.ID() && b.change().GetRevision() == c.Revision() {
+	for _, b := range q.ofChange[c.ID()] {
+		if b.author == "" && b.change().GetRevision() == c.Revision() {
 			q.dropPayer(b)
 			b.author = quota.AuthorOf(c.Admission.Author)
 			q.addPayer(b)
@@ -305,8 +305,8 @@ func (q *Queue) OverQuota(c *eventsv1.ChangeRef) (full *Full, runs bool) {
 // progress reports whether a change has a step that no worker runs, or no build at all, and whether it has one that a worker runs.
 func (q *Queue) progress(c *eventsv1.ChangeRef) (waits, runs bool) {
 	builds := false
-	for _, b := range q.order {
-		if b.successor != "" || b.change().GetChange() != c.GetChange() || b.change().GetRevision() != c.GetRevision() {
+	for _, b := range q.ofChange[c.GetChange()] {
+		if b.successor != "" || b.change().GetRevision() != c.GetRevision() {
 			continue
 		}
 		builds = true

@@ -95,7 +95,7 @@ func (q *Queue) changeLeft(change string, revision uint64, revised bool) {
 	delete(q.memory.trees, change)
 	of := func(b *build) bool { return b.change().GetChange() == change && b.change().GetRevision() <= revision }
 	q.forgetClosed(of)
-	for _, b := range slices.Clone(q.order) {
+	for _, b := range slices.Clone(q.ofChange[change]) {
 		if of(b) && (b.revived || !revised) {
 			q.drop(b)
 		}
