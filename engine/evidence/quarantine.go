@@ -3,6 +3,7 @@ package evidence
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -92,9 +93,17 @@ func (l *Ledger) Quarantine(m proto.Message) []Version {
 	if !changed {
 		return nil
 	}
-	l.quarantines = next
+	name := m.(interface{ GetTarget() string }).GetTarget()
+	renewed := l.quarantines.Named(name) != nil && next.Named(name) != nil
+	if l.quarantines = next; renewed {
+		return nil
+	}
+	one := !strings.Contains(name, "*")
 	var versions []Version
 	for v, r := range l.results {
+		if one && v.Target != name {
+			continue
+		}
 		if is := next.Has(v.Target); is != r.quarantined {
 			r.quarantined = is
 			versions = append(versions, v)
