@@ -80,11 +80,13 @@ func (q *Queue) landOverPushes(f *eventsv1.ChangeLanded) {
 	}
 	for _, p := range q.pushes {
 		for _, name := range names {
-			if _, affected := p.affects(name); affected || !p.analyzed || name == targets.Repository {
-				p.landed = append(p.landed, name)
+			if _, affected := p.affects(name); !affected && p.analyzed && name != targets.Repository {
+				continue
+			}
+			if at, had := slices.BinarySearch(p.landed, name); !had {
+				p.landed = slices.Insert(p.landed, at, name)
 			}
 		}
-		p.landed = sortedUnique(p.landed)
 		p.landed = p.landed[:min(len(p.landed), maxPushTargets)] // a push that affects everything may have more
 	}
 }

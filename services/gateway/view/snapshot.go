@@ -105,7 +105,9 @@ func Restore(m *snapshotv1.GatewayView, name string, limits Limits) (*Queue, err
 	for _, l := range m.GetLeases() {
 		q.steps.leases[version{l.Target, l.Hash}] = l
 	}
-	q.steps.lost = m.GetLost()
+	for _, l := range m.GetLost() {
+		q.steps.lose(l)
+	}
 	for _, e := range m.GetEarly() {
 		q.early.events[r.revision(e.Revision)] = r.events(e.Events)
 	}

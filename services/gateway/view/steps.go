@@ -45,6 +45,8 @@ type stepStore struct {
 	leases   map[version]*eventsv1.StepLeased
 	// lost are the newest leases that lapsed before another worker was given the version, oldest first.
 	lost []*eventsv1.StepLeased
+	// lostOf is how many of them each version has.
+	lostOf map[version]int `snapshot:"-"`
 	// order has all attempts, oldest first, and tails those of them whose output is kept, which is bytes long altogether.
 	order []*attempt
 	tails []*attempt
@@ -60,7 +62,7 @@ type stepStore struct {
 const maxLost = 1000
 
 func newStepStore(limits Limits) stepStore {
-	return stepStore{limits: limits, attempts: map[version][]*attempt{}, leases: map[version]*eventsv1.StepLeased{},
+	return stepStore{limits: limits, attempts: map[version][]*attempt{}, leases: map[version]*eventsv1.StepLeased{}, lostOf: map[version]int{},
 		outdated: takenBack{upTo: map[version]uint32{}}, withdrawn: takenBack{upTo: map[version]uint32{}}, generation: 1}
 }
 
@@ -116,9 +118,7 @@ func (s *stepStore) leaseOne(f *eventsv1.StepLeased) {
 		f.StampUs = before.StampUs
 	}
 	if before != nil && before.Lease != f.Lease && before.UntilUs <= f.StampUs {
-		if s.lost = append(s.lost, before); len(s.lost) > maxLost {
-			s.lost = s.lost[1:]
-		}
+		s.lose(before)
 	}
 	// Leases that lapsed unanswered are dropped when the version gets its next one; those of versions
 	// that nobody asked for again are bounded by the number of attempts kept.
@@ -126,6 +126,23 @@ func (s *stepStore) leaseOne(f *eventsv1.StepLeased) {
 		clear(s.leases)
 	}
 	s.leases[v] = f
+}
+
+// lose notes that a lease has lapsed before another worker was given the version.
+func (s *stepStore) lose(l *eventsv1.StepLeased) {
+	s.lost = append(s.lost, l)
+	s.countLost(l, 1)
+	if len(s.lost) > maxLost {
+		s.countLost(s.lost[0], -1)
+		s.lost = s.lost[1:]
+	}
+}
+
+func (s *stepStore) countLost(l *eventsv1.StepLeased, n int) {
+	v := version{l.Target, l.Hash}
+	if s.lostOf[v] += n; s.lostOf[v] == 0 {
+		delete(s.lostOf, v)
+	}
 }
 
 // fillingText says that a cache is filled before a step's commands run.
@@ -167,9 +184,15 @@ func (s *stepStore) finish(f *eventsv1.StepFinished, held func(version) bool) bo
 		return false
 	}
 	s.generation++
-	s.lost = slices.DeleteFunc(s.lost, func(l *eventsv1.StepLeased) bool { // it was cut off, and not lost
-		return l.Target == f.Target && l.Hash == f.Hash && l.Attempt == f.Attempt && l.Worker == f.Worker
-	})
+	if s.lostOf[v] > 0 {
+		s.lost = slices.DeleteFunc(s.lost, func(l *eventsv1.StepLeased) bool { // it was cut off, and not lost
+			cut := l.Target == f.Target && l.Hash == f.Hash && l.Attempt == f.Attempt && l.Worker == f.Worker
+			if cut {
+				s.countLost(l, -1)
+			}
+			return cut
+		})
+	}
 	leasedUs := int64(0)
 	if l := s.leases[v]; l != nil && l.Attempt <= f.Attempt {
 		if l.Attempt == f.Attempt && l.Worker == f.Worker && l.StampUs <= f.StartedUs {
