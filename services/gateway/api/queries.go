@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"landfall.build/engine/admission"
+	"landfall.build/platform/access"
 	"landfall.build/platform/health"
 	"landfall.build/services/gateway/view"
 )
@@ -132,6 +133,7 @@ func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
 	var change view.Change
 	var known bool
 	err := h.readThen(r, func(q *view.Queue, _ time.Time) { change, known = q.Change(r.PathValue("change")) })
+	h.keepOutput(r, change.Rejection)
 	h.answer(w, r, err, known, change)
 }
 
@@ -162,7 +164,15 @@ func (h *handler) serveExplain(w http.ResponseWriter, r *http.Request) {
 		explanation.Full = inquiry.Answer
 		err = h.Backend.Answer(r.Context(), r.PathValue("queue"), inquiry)
 	}
+	h.keepOutput(r, explanation.Rejection)
 	h.answer(w, r, err, known, explanation)
+}
+
+// keepOutput takes the output of steps out of a rejection for who may not read their logs.
+func (h *handler) keepOutput(r *http.Request, rejection *view.Rejection) {
+	if h.allowed(r, access.ReadLogs, h.ownerOf(r.PathValue("queue"), r.PathValue("change"))) != nil {
+		rejection.DropOutput()
+	}
 }
 
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, err error, known bool, body any) {

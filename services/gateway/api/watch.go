@@ -49,7 +49,7 @@ const maxWatchedParts = 20
 // Part is an event of the stream of several queues.
 type Part struct {
 	// Kind is queue (an Overview), changes (the queue's pending changes and the newest of those that left it, each a Summary by
-	// its id), change (a Change, null if the queue does not have it), graph (a Graph), flakes (a FlakeList), quarantines (a
+	// its id), change (a Change without output_tail, null if the queue does not have it), graph (a Graph), flakes (a FlakeList), quarantines (a
 	// QuarantineList), or a list that is read from its route: dead-letters, services, tokens (these are of no queue), models or
 	// what-if. Of such a list the value is a number, which grows when it changes.
 	Kind  string `json:"kind"`

@@ -254,6 +254,7 @@ func (h *handler) part(q *view.Queue, k partKey) any {
 		return changes
 	default:
 		if c, known := q.Change(k.change); known {
+			c.Rejection.DropOutput() // not all who watch may read logs
 			return c
 		}
 		return nil

@@ -340,6 +340,16 @@ type Rejection struct {
 	At     time.Time `json:"at"`
 }
 
+// DropOutput takes the output of steps out. r may be nil.
+func (r *Rejection) DropOutput() {
+	if r == nil {
+		return
+	}
+	for i := range r.Failed {
+		r.Failed[i].OutputTail = ""
+	}
+}
+
 // Refusal is the last check before landing that refused a decision about a change (M21), or a push that the remote refused.
 type Refusal struct {
 	Base    string `json:"base"`
