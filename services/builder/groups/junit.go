@@ -41,15 +41,20 @@ func NewJUnit(t *Tally, out Output) *JUnit {
 
 // Read takes the report of one file. After one that is no whole XML document, nothing that passed is believed.
 func (j *JUnit) Read(r io.Reader) {
-	p := &junitReader{JUnit: j}
-	d := xml.NewDecoder(r)
+	p, depth := &junitReader{JUnit: j}, 0
+	d := xml.NewDecoder(newMarkup(r))
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
 	for {
 		token, err := d.Token()
 		switch t := token.(type) {
 		case xml.StartElement:
+			if depth++; depth > mostNested {
+				j.broken = true
+				return
+			}
 			p.start(t)
 		case xml.EndElement:
+			depth--
 			p.end(t.Name.Local)
 		case xml.CharData:
 			if p.inFault && p.said.Len() < mostSaid {

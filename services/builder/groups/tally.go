@@ -4,6 +4,7 @@ package groups
 
 import (
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -37,8 +38,11 @@ type Trust struct {
 	ExitSpeaks bool
 }
 
-// maxStrange is how many labels that nobody asked for are kept.
-const maxStrange = 20
+// maxStrange is how many labels that nobody asked for are kept, and maxStrangeBytes how much of each.
+const (
+	maxStrange      = 20
+	maxStrangeBytes = 300
+)
 
 // Tally holds the results of one invocation. Several goroutines may use it.
 type Tally struct {
@@ -80,8 +84,9 @@ func (t *Tally) Report(label string, o Outcome) {
 	defer t.mu.Unlock()
 	m := t.members[label]
 	if m == nil {
+		label = strings.ToValidUTF8(label[:min(len(label), maxStrangeBytes)], "")
 		if len(t.strange) < maxStrange && !slices.Contains(t.strange, label) {
-			t.strange = append(t.strange, label)
+			t.strange = append(t.strange, strings.Clone(label))
 		}
 		return
 	}
