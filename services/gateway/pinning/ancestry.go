@@ -136,8 +136,9 @@ type commitReader struct {
 	bytes int
 }
 
-// mostRead bounds the commits of a request, in bytes. In a pack one with a message of 64 MiB takes a few bytes.
-const mostRead = 64 << 20
+// mostRead bounds the commits of a request, in bytes: pinsAtOnce of them are looked at at a time. In a pack one with a message of 64 MiB
+// takes a few bytes.
+const mostRead = 16 << 20
 
 func (c *commitReader) get(ctx context.Context, id string) (gitrepo.Commit, error) {
 	if info, ok := c.known[id]; ok {
