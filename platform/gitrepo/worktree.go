@@ -155,15 +155,18 @@ func (w *Worktree) CheckoutOnly(ctx context.Context, treeish string, only func(a
 		return fmt.Errorf("checkout: %w", err)
 	}
 	write := func(ctx context.Context) error { return w.git(ctx, "read-tree", "--reset", "-u", tree) }
-	if only != nil {
+	if only != nil || haveAttributes(nodes) {
 		entries, err := listTree(nodes, tree)
 		if err != nil {
 			return fmt.Errorf("checkout: %w", err)
 		}
-		if entries, err = w.repo.some(entries, only(entries)); err != nil {
-			return fmt.Errorf("checkout: %w", err)
+		if only != nil {
+			if entries, err = w.repo.some(entries, only(entries)); err != nil {
+				return fmt.Errorf("checkout: %w", err)
+			}
 		}
-		nodes, write = treeOf(entries, tree), func(ctx context.Context) error { return w.writeEntries(ctx, entries) }
+		attributes, others := splitAttributes(entries)
+		nodes, write = treeOf(others, tree), func(ctx context.Context) error { return w.writeEntries(ctx, entries, others, attributes) }
 	}
 	err = w.move(ctx, nodes, tree, write)
 	if err != nil && ctx.Err() == nil {
@@ -228,12 +231,18 @@ func (w *Worktree) move(ctx context.Context, nodes map[string]*treeNode, tree st
 	return setTimes(w.dir, w.index)
 }
 
-// writeEntries has git write files, sorted by path.
-func (w *Worktree) writeEntries(ctx context.Context, entries []Entry) error {
-	if err := writeIndex(w.index, entries); err != nil {
+// writeEntries has git write files, sorted by path, and writes those of attributes once git has ended.
+func (w *Worktree) writeEntries(ctx context.Context, entries, others, attributes []Entry) error {
+	if err := writeIndex(w.index, others); err != nil {
 		return err
 	}
-	return w.git(ctx, "checkout-index", "--all", "--force", "--index")
+	if err := w.git(ctx, "checkout-index", "--all", "--force", "--index"); err != nil || len(attributes) == 0 {
+		return err
+	}
+	if err := w.writeAttributes(ctx, attributes); err != nil {
+		return err
+	}
+	return writeIndex(w.index, entries)
 }
 
 // git runs git on the directory and its index.
