@@ -12,6 +12,7 @@ import (
 	"landfall.build/engine/evidence"
 	"landfall.build/engine/steps"
 	"landfall.build/events"
+	"landfall.build/events/processortest"
 	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/memory"
 	"landfall.build/platform/snapshot"
@@ -78,9 +79,9 @@ func benchmarkLooking(b *testing.B, records int) {
 		}
 		return p
 	}
-	began := time.Now()
+	began, used := time.Now(), processortest.Used(b)
 	start(log)
-	made := time.Since(began)
+	made, madeBy := time.Since(began), processortest.Used(b)-used
 	look := func(p *Past, at time.Time, whole bool) time.Duration {
 		began := time.Now()
 		if err := p.Read(b.Context(), at, whole, func(q *view.Queue) {
@@ -98,12 +99,13 @@ func benchmarkLooking(b *testing.B, records int) {
 		return time.Since(began)
 	}
 	random := rand.New(rand.NewPCG(3, 4))
-	report := func(name string, took []time.Duration) {
+	report := func(name string, took []time.Duration, used time.Duration) {
 		slices.Sort(took)
 		n := len(took)
 		b.ReportMetric(float64(took[n/2].Milliseconds()), name+"median-ms")
 		b.ReportMetric(float64(took[n*95/100].Milliseconds()), name+"p95-ms")
 		b.ReportMetric(float64(took[n-1].Milliseconds()), name+"slowest-ms")
+		b.ReportMetric(float64(used.Milliseconds())/float64(n), name+"processor-ms")
 	}
 	for b.Loop() {
 		p := start(log)
@@ -111,22 +113,25 @@ func benchmarkLooking(b *testing.B, records int) {
 		b.ReportMetric(float64(first.Milliseconds()), "first-ms")
 		for _, whole := range []bool{false, true} {
 			var took []time.Duration
+			used := processortest.Used(b)
 			for range 100 {
 				took = append(took, look(p, begin.Add(time.Duration(random.Int64N(int64(end.Sub(begin))))), whole))
 			}
-			report(map[bool]string{true: "explain-"}[whole], took)
+			report(map[bool]string{true: "explain-"}[whole], took, processortest.Used(b)-used)
 		}
 		// An hour of the slider is played in 240 parts.
 		var took []time.Duration
 		at := begin.Add(end.Sub(begin) / 2)
 		look(p, at, false)
+		used := processortest.Used(b)
 		for range 60 {
 			at = at.Add(time.Hour / 240)
 			took = append(took, look(p, at, false))
 		}
-		report("played-", took)
+		report("played-", took, processortest.Used(b)-used)
 		b.ReportMetric(float64(p.bytes)/(1<<20), "checkpoints-MiB")
 		b.ReportMetric(float64(len(p.checkpoints)), "checkpoints")
 		b.ReportMetric(made.Seconds(), "made-s")
+		b.ReportMetric(madeBy.Seconds(), "made-processor-s")
 	}
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -233,10 +234,10 @@ func (q *Queue) landedText(c *change, f *eventsv1.ChangeLanded) string {
 	if len(f.Bypasses) > 0 {
 		text += ", bypassing " + names(refNames(f.Bypasses))
 	}
-	if q.addsNothing(f) && len(f.Bypasses) > 0 {
+	switch nothing := q.addsNothing(c, f); {
+	case nothing && len(f.Bypasses) > 0:
 		return text + "; it changes nothing: the mainline held all of it already."
-	}
-	if q.addsNothing(f) {
+	case nothing:
 		return text + ", which changes nothing: the mainline held all of it already."
 	}
 	if why := a.whyNotBuilt(f.GetProof()); why != "" {
@@ -253,13 +254,30 @@ func (q *Queue) landedText(c *change, f *eventsv1.ChangeLanded) string {
 }
 
 // addsNothing reports whether a landing is known to have left the tree as it was: what another one had landed was the same.
-func (q *Queue) addsNothing(f *eventsv1.ChangeLanded) bool {
-	for i := len(q.finished) - 1; i >= 0 && f.Tree != ""; i-- {
-		if c := q.stillFinished(q.finished[i]); c != nil && c.end.landed != nil && last(c.end.landed.Commits) == f.Base {
-			return c.end.landed.Tree == f.Tree
+// That is mostly the last that left the queue before this one.
+func (q *Queue) addsNothing(c *change, f *eventsv1.ChangeLanded) bool {
+	if f.Tree == "" {
+		return false
+	}
+	own := len(q.finished)
+	if !c.pending() {
+		own = sort.Search(own, func(i int) bool { return q.finished[i].seq >= c.end.seq })
+	}
+	base := q.landedAs(q.finished[:own], f.Base)
+	if base == nil {
+		base = q.landedAs(q.finished[own:], f.Base)
+	}
+	return base != nil && base.Tree == f.Tree
+}
+
+// landedAs returns the last landing among some changes whose last commit is a given one, nil if there is none.
+func (q *Queue) landedAs(among []finishedChange, commit string) *eventsv1.ChangeLanded {
+	for _, x := range slices.Backward(among) {
+		if c := q.stillFinished(x); c != nil && c.end.landed != nil && last(c.end.landed.Commits) == commit {
+			return c.end.landed
 		}
 	}
-	return false
+	return nil
 }
 
 func headOf(a *eventsv1.Admission) string {
