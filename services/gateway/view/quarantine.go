@@ -1,7 +1,7 @@
 package view
 
 import (
-	"maps"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -67,30 +67,54 @@ func (q *Queue) Quarantines() []Quarantine {
 // TargetNames returns the targets that the queue has seen, sorted: those that pending changes affect, that builds wanted, whose
 // steps ran, or that have had a flake. Those of long ago are forgotten, and of a new queue there are none.
 func (q *Queue) TargetNames() []string {
-	names := map[string]bool{}
-	for v := range q.steps.attempts {
-		names[v.target] = true
-	}
-	for v := range q.steps.leases {
-		names[v.target] = true
-	}
-	for _, b := range q.builds.byID {
-		for _, v := range b.prepared.GetVersions() {
-			names[v.Target] = true
+	names := slices.Collect(q.targetsSeen())
+	slices.Sort(names)
+	return names
+}
+
+// targetsSeen returns the targets that the queue has seen, each once. The whole repository is none of them.
+func (q *Queue) targetsSeen() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		seen, goOn := map[string]bool{targets.Repository: true}, true
+		see := func(name string) bool {
+			if !seen[name] {
+				seen[name] = true
+				goOn = yield(name)
+			}
+			return goOn
 		}
-	}
-	for _, entry := range q.lineup.Order() {
-		for _, class := range q.node(q.changes[entry.ID()].ref()).GetClasses() {
-			for _, v := range class.Targets {
-				names[v.Target] = true
+		for _, t := range q.flakes.Targets() {
+			if !see(t.Name) {
+				return
+			}
+		}
+		for v := range q.steps.attempts {
+			if !see(v.target) {
+				return
+			}
+		}
+		for v := range q.steps.leases {
+			if !see(v.target) {
+				return
+			}
+		}
+		for _, b := range q.builds.byID {
+			for _, v := range b.prepared.GetVersions() {
+				if !see(v.Target) {
+					return
+				}
+			}
+		}
+		for _, entry := range q.lineup.Order() {
+			for _, class := range q.node(q.changes[entry.ID()].ref()).GetClasses() {
+				for _, v := range class.Targets {
+					if !see(v.Target) {
+						return
+					}
+				}
 			}
 		}
 	}
-	for _, t := range q.flakes.Targets() {
-		names[t.Name] = true
-	}
-	delete(names, targets.Repository)
-	return slices.Sorted(maps.Keys(names))
 }
 
 // SeenTarget reports whether a name is that of one of the targets, or with * matches one.
@@ -105,13 +129,24 @@ func (q *Queue) unseenQuarantines() []string {
 		return q.unseen.names
 	}
 	q.unseen.generation, q.unseen.names = q.steps.generation, nil
-	if len(q.quarantines.List()) > 0 && len(q.steps.attempts) > 0 {
-		seen := q.TargetNames()
-		for _, f := range q.quarantines.List() {
-			if !SeenTarget(seen, f.Target) {
-				q.unseen.names = append(q.unseen.names, f.Target)
-			}
+	if len(q.quarantines.List()) == 0 || len(q.steps.attempts) == 0 {
+		return nil
+	}
+	type named struct {
+		name string
+		has  *targets.NamePatterns
+	}
+	var unseen []named
+	for _, f := range q.quarantines.List() {
+		unseen = append(unseen, named{f.Target, targets.NewNamePatterns([]string{f.Target})})
+	}
+	for target := range q.targetsSeen() {
+		if unseen = slices.DeleteFunc(unseen, func(n named) bool { return n.has.Has(target) }); len(unseen) == 0 {
+			break // as a rule soon: what is quarantined has run
 		}
+	}
+	for _, n := range unseen {
+		q.unseen.names = append(q.unseen.names, n.name)
 	}
 	return q.unseen.names
 }
