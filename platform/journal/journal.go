@@ -63,6 +63,19 @@ type Log interface {
 	ID() string
 }
 
+// Sparing is a log that can also be followed by somebody who needs few of the records: little is read ahead of what is taken.
+type Sparing interface {
+	FollowSparingly(ctx context.Context, topic string, partition int32, from int64) (Cursor, error)
+}
+
+// FollowSparingly follows a partition of a log sparingly if that is possible, else as usual. The records are the same.
+func FollowSparingly(ctx context.Context, log Log, topic string, partition int32, from int64) (Cursor, error) {
+	if s, can := log.(Sparing); can {
+		return s.FollowSparingly(ctx, topic, partition, from)
+	}
+	return log.Follow(ctx, topic, partition, from)
+}
+
 // Cursor reads the records of one partition in order. It is for one goroutine.
 type Cursor interface {
 	// Next waits for the next record. It returns ErrClosed after Close, or the context's error.

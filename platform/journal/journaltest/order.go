@@ -146,6 +146,27 @@ var order = []claim{
 			t.Errorf("got %+v", e)
 		}
 	}},
+	{"who follows sparingly gets all records", func(t *testing.T, p partition) {
+		var sent []events.Envelope
+		for i := range 300 {
+			output := 16 << 10 // several times what is read ahead
+			if i%100 == 50 {
+				output = events.MaxRecordBytes + 1
+			}
+			sent = append(sent, event(fmt.Sprint(i), output))
+		}
+		offsets := p.append(sent...)
+		for range 2 { // the second, while the first is open
+			c, err := journal.FollowSparingly(p.limit(), p.log, p.topic, p.number, p.base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			for i, want := range sent {
+				p.expect(c, offsets[i], want.ID)
+			}
+		}
+	}},
 	{"a place that the log does not have is an error", func(t *testing.T, p partition) {
 		if _, err := p.log.Append(p.limit(), p.topic, p.log.Partitions(), numbered(0)); err == nil {
 			t.Error("an append beyond the last partition went well")

@@ -9,9 +9,18 @@ import (
 	"landfall.build/platform/journal"
 )
 
-// A cursor's queue is paused above maxQueued bytes and resumed below a quarter of that. What one fetch
-// brings (4 MiB, or one larger batch) may come on top.
-const maxQueued = 16 << 20
+// pace is how far ahead a cursor reads. Its queue is paused above so many bytes and resumed below a quarter of that. What one
+// fetch brings of a partition, or one larger batch, may come on top.
+type pace struct {
+	queued                   int
+	fetched, ofEachPartition int32
+}
+
+// fast is for readers that take all there is, sparing for those that take few records.
+var (
+	fast    = pace{queued: 16 << 20, fetched: 16 << 20, ofEachPartition: 4 << 20}
+	sparing = pace{queued: 1 << 20, fetched: 2 << 20, ofEachPartition: 256 << 10}
+)
 
 // recordOverhead is what a queued record costs beside its key and value, about.
 const recordOverhead = 512
@@ -20,6 +29,7 @@ const recordOverhead = 512
 type cursor struct {
 	at     place
 	start  int64
+	pace   pace
 	parts  *journal.Assembler
 	reader *reader
 	ready  chan struct{}
@@ -33,8 +43,8 @@ type cursor struct {
 	done   chan struct{}
 }
 
-func newCursor(at place, start, from int64) *cursor {
-	return &cursor{at: at, start: start, parts: journal.NewAssembler(from), ready: make(chan struct{}, 1), done: make(chan struct{})}
+func newCursor(at place, start, from int64, p pace) *cursor {
+	return &cursor{at: at, start: start, pace: p, parts: journal.NewAssembler(from), ready: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 func sizeOf(r *kgo.Record) int { return len(r.Key) + len(r.Value) + recordOverhead }
@@ -57,7 +67,7 @@ func (c *cursor) put(records []*kgo.Record) {
 	for _, r := range records {
 		c.bytes += sizeOf(r)
 	}
-	if c.bytes > maxQueued && !c.paused {
+	if c.bytes > c.pace.queued && !c.paused {
 		c.paused = true
 		c.reader.pause(c.at)
 	}
@@ -88,7 +98,7 @@ func (c *cursor) pop() (*kgo.Record, error) {
 	c.queue[0] = nil
 	c.queue = c.queue[1:]
 	c.bytes -= sizeOf(r)
-	if c.paused && c.bytes < maxQueued/4 {
+	if c.paused && c.bytes < c.pace.queued/4 {
 		c.paused = false
 		c.reader.resume(c)
 	}

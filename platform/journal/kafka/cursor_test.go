@@ -1,6 +1,7 @@
 package kafka_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"strings"
 	"testing"
@@ -52,6 +53,41 @@ func TestASlowCursorHoldsUpNobodyAndStaysSmall(t *testing.T) {
 	for i := range n {
 		if e, err := slow.Next(ctx); err != nil || e.ID != fmt.Sprint(i) {
 			t.Fatalf("the slow cursor got %s for %d, %v", e.ID, i, err)
+		}
+	}
+}
+
+// TestWhoFollowsSparinglyHoldsLittle of what nobody has taken yet, beside one that reads fast.
+func TestWhoFollowsSparinglyHoldsLittle(t *testing.T) {
+	l := open(t, cluster(t), nil)
+	const n, size = 100, 100_000
+	for i := range n {
+		e := output(fmt.Sprint(i), size)
+		_, _ = rand.Read(e.Message.(*eventsv1.StepFinished).OutputTail) // bounds are of what is sent, which is compressed
+		if _, err := l.Append(ctx, events.TopicBuilds, 0, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fast, err := l.Follow(ctx, events.TopicBuilds, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sparing, err := l.FollowSparingly(ctx, events.TopicBuilds, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sparing.Next(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for kafka.Queued(fast) < n*size { // all that there is
+		time.Sleep(time.Millisecond)
+	}
+	if held := kafka.Queued(sparing); held > kafka.MaxSparing {
+		t.Errorf("%d bytes are held, more than %d", held, kafka.MaxSparing)
+	}
+	for i := 1; i < n; i++ {
+		if e, err := sparing.Next(ctx); err != nil || e.ID != fmt.Sprint(i) {
+			t.Fatalf("got %s for %d, %v", e.ID, i, err)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 )
 
 // MaxQueued is the bound above which a cursor's partition is paused.
-const MaxQueued = maxQueued
+var MaxQueued = fast.queued
 
 // Queued returns how much a cursor holds, in bytes.
 func Queued(c journal.Cursor) int {
@@ -40,3 +40,6 @@ func Readers(l *Log) int {
 	defer l.mu.Unlock()
 	return len(l.readers)
 }
+
+// MaxSparing is the most that a cursor holds which follows sparingly.
+var MaxSparing = sparing.queued + int(sparing.fetched)

@@ -5,7 +5,8 @@
 //
 // Reading: cursors share as few clients as they can. A client reads a partition once, so as many
 // clients are opened as there are cursors on the busiest partition of this process; all partitions of
-// a client share one fetch request, which the broker answers with the first record of any of them.
+// a client share one fetch request, which the broker answers with the first record of any of them. Who
+// follows sparingly has other clients, which fetch less at a time.
 package kafka
 
 import (
@@ -124,12 +125,12 @@ func (o Options) producer() []kgo.Opt {
 	)
 }
 
-func (o Options) reader() []kgo.Opt {
+func (o Options) reader(p pace) []kgo.Opt {
 	return append(o.common(),
 		kgo.FetchMinBytes(1),
 		kgo.FetchMaxWait(fetchWait),
-		kgo.FetchMaxBytes(16<<20),
-		kgo.FetchMaxPartitionBytes(4<<20),
+		kgo.FetchMaxBytes(p.fetched),
+		kgo.FetchMaxPartitionBytes(p.ofEachPartition),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		// A log that lost records must stop its readers, not move them.
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),

@@ -17,6 +17,7 @@ import (
 // cursor whose queue is long has its partition paused, so others go on and memory stays bounded.
 type reader struct {
 	client *kgo.Client
+	pace   pace
 	stop   context.CancelFunc
 	ended  chan struct{}
 
@@ -34,22 +35,22 @@ type place struct {
 	partition int32
 }
 
-func newReader(o Options) (*reader, error) {
-	client, err := kgo.NewClient(o.reader()...)
+func newReader(o Options, p pace) (*reader, error) {
+	client, err := kgo.NewClient(o.reader(p)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	r := &reader{client: client, stop: stop, ended: make(chan struct{}), cursors: map[place]*cursor{}, retired: map[place]uint64{}}
+	r := &reader{client: client, pace: p, stop: stop, ended: make(chan struct{}), cursors: map[place]*cursor{}, retired: map[place]uint64{}}
 	go r.run(ctx)
 	return r, nil
 }
 
-// take makes a cursor's partition this client's, unless it reads it already.
+// take makes a cursor's partition this client's, unless it reads it already, or at another pace.
 func (r *reader) take(c *cursor) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.cursors[c.at] != nil {
+	if r.pace != c.pace || r.cursors[c.at] != nil {
 		return false
 	}
 	if during, ok := r.retired[c.at]; ok {
@@ -141,6 +142,15 @@ func (r *reader) close() {
 // Follow implements journal.Log. An offset beyond the end is waited for; one that was deleted from the
 // log is an error.
 func (l *Log) Follow(ctx context.Context, topic string, partition int32, from int64) (journal.Cursor, error) {
+	return l.follow(ctx, topic, partition, from, fast)
+}
+
+// FollowSparingly implements journal.Sparing.
+func (l *Log) FollowSparingly(ctx context.Context, topic string, partition int32, from int64) (journal.Cursor, error) {
+	return l.follow(ctx, topic, partition, from, sparing)
+}
+
+func (l *Log) follow(ctx context.Context, topic string, partition int32, from int64, p pace) (journal.Cursor, error) {
 	if err := l.exists(topic, partition); err != nil {
 		return nil, err
 	}
@@ -156,7 +166,7 @@ func (l *Log) Follow(ctx context.Context, topic string, partition int32, from in
 		return nil, fmt.Errorf("records %d to %d of %s/%d are gone from the log: it must keep all (retention.ms=-1)",
 			from, first-1, topic, partition)
 	}
-	c := newCursor(place{topic, partition}, max(first, min(end, journal.ReadFrom(from))), from)
+	c := newCursor(place{topic, partition}, max(first, min(end, journal.ReadFrom(from))), from, p)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -167,7 +177,7 @@ func (l *Log) Follow(ctx context.Context, topic string, partition int32, from in
 			return c, nil
 		}
 	}
-	r, err := newReader(l.options)
+	r, err := newReader(l.options, p)
 	if err != nil {
 		return nil, err
 	}

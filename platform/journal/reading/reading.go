@@ -15,6 +15,8 @@ import (
 type Options struct {
 	// From is the first offset that is read: 0, or that behind a record of an earlier reading.
 	From int64
+	// Sparing is set where probably few of the records are taken: little is read ahead.
+	Sparing bool
 	// Patience is how long a broker may take to give the next record; 10 s if 0.
 	Patience time.Duration
 	// Read, if set, is called with the number of offsets that were passed, every few hundred, by the goroutine that reads.
@@ -39,7 +41,13 @@ type Reading struct {
 
 // To opens a partition; what is at end or behind it is left out.
 func To(ctx context.Context, log journal.Log, topic string, partition int32, end int64, o Options) (*Reading, error) {
-	cursor, err := log.Follow(ctx, topic, partition, o.From)
+	follow := log.Follow
+	if o.Sparing {
+		follow = func(ctx context.Context, topic string, partition int32, from int64) (journal.Cursor, error) {
+			return journal.FollowSparingly(ctx, log, topic, partition, from)
+		}
+	}
+	cursor, err := follow(ctx, topic, partition, o.From)
 	if err != nil {
 		return nil, fmt.Errorf("read %s/%d: %w", topic, partition, err)
 	}

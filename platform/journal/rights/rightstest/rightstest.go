@@ -46,6 +46,12 @@ func (b bound) Follow(ctx context.Context, topic string, partition int32, from i
 	return b.Log.Follow(ctx, topic, partition, from)
 }
 
+// FollowSparingly implements journal.Sparing.
+func (b bound) FollowSparingly(ctx context.Context, topic string, partition int32, from int64) (journal.Cursor, error) {
+	b.check("reads", topic, rights.Reads)
+	return journal.FollowSparingly(ctx, b.Log, topic, partition, from)
+}
+
 // End implements journal.Log.
 func (b bound) End(ctx context.Context, topic string, partition int32) (int64, error) {
 	b.check("reads", topic, rights.Reads)
