@@ -19,9 +19,7 @@ import (
 const maxObjectBytes = 64 << 20
 
 // errTooMuch is why objects are not read that are too large together.
-func errTooMuch(most int) error {
-	return fmt.Errorf("objects of more than %d MiB together: %w", most>>20, ErrTooLarge)
-}
+var errTooMuch = fmt.Errorf("all objects that are to be read together: %w", ErrTooLarge)
 
 // object is git's answer for one name.
 type object struct {
@@ -111,7 +109,7 @@ func (p *reader) ask(names []string, contents int) ([]object, error) {
 			return nil, fmt.Errorf("%s %s of %d bytes: %w", fields[1], fields[0], size, ErrTooLarge)
 		}
 		if left -= size; left < 0 {
-			return nil, errTooMuch(contents)
+			return nil, errTooMuch
 		}
 		body := make([]byte, size+1) // git ends each with a newline
 		if _, err := io.ReadFull(p.out, body); err != nil {
@@ -172,7 +170,7 @@ func (p *readerPool) objects(ctx context.Context, names []string, contents int) 
 		batch := names[:min(len(names), readerBatch)]
 		names = names[len(batch):]
 		if contents > 0 && left <= 0 {
-			return nil, errTooMuch(contents)
+			return nil, errTooMuch
 		}
 		got, err := p.askOnce(ctx, batch, left, false)
 		if errors.Is(err, errReaderDied) && ctx.Err() == nil && p.ctx.Err() == nil {
