@@ -89,7 +89,7 @@ A name that is none of the targets of the queue's changes and builds is refused;
 			if s.asJSON {
 				return s.print(reply)
 			}
-			fmt.Fprintf(s.out, "%s: %s\n", Plain(body.Target), reply.Message)
+			fmt.Fprintf(s.out, "%s: %s\n", Plain(body.Target), Plain(reply.Message))
 			return nil
 		})
 	cmd.Flags().StringVarP(&body.Why, "why", "m", "", "reason, shown to everybody and kept")

@@ -41,9 +41,9 @@ func steerCommand(use, verb, short, long string, queueOnly bool, check func(*api
 		if change != "" {
 			name = change
 		}
-		fmt.Fprintf(s.out, "%s: %s\n", name, reply.Message)
+		fmt.Fprintf(s.out, "%s: %s\n", Plain(name), Plain(reply.Message))
 		if c := reply.Change; c != nil && c.Position > 0 {
-			fmt.Fprintf(s.out, "  position %d; %s\n", c.Position, c.Why)
+			fmt.Fprintf(s.out, "  position %d; %s\n", c.Position, Plain(c.Why))
 		}
 		return nil
 	})

@@ -125,7 +125,7 @@ func writeWhatIf(out io.Writer, is api.WhatIf) error {
 	r := is.Run
 	switch {
 	case is.Missing != "":
-		_, err := fmt.Fprintln(out, is.Missing)
+		_, err := fmt.Fprintln(out, Plain(is.Missing))
 		return err
 	case r == nil:
 		_, err := fmt.Fprintf(out, "Nothing was simulated since the gateway began. At present: %s. Try `landfall what-if --workers %d`.\n", settingText(is.Present), 2*is.Present.Workers)
@@ -146,7 +146,7 @@ func writeWhatIf(out io.Writer, is api.WhatIf) error {
 		f := x.figures
 		fmt.Fprintf(w, "%s: %s\t%s\t%s\t%.3g\t%s\n", x.name, settingText(x.setting), whatif.Duration(f.WaitP50), whatif.Duration(f.WaitP95), f.Slowdown, whatif.Hours(f.WorkerHours))
 	}
-	fmt.Fprintf(w, "\n%s\nThey arrived from %s to %s.\n", r.Result.Sentence, r.Result.From.Local().Format(time.DateTime), r.Result.To.Local().Format(time.DateTime))
+	fmt.Fprintf(w, "\n%s\nThey arrived from %s to %s.\n", Plain(r.Result.Sentence), r.Result.From.Local().Format(time.DateTime), r.Result.To.Local().Format(time.DateTime))
 	return w.Flush()
 }
 
