@@ -112,6 +112,7 @@ type Queue struct {
 	// owners has who owns each target that has had a flake.
 	owners      map[string][]string
 	quarantines evidence.Quarantines
+	stuck       stuck `snapshot:"-"`
 	// unseen are the quarantines that name no target which the queue has seen, as of a generation of the steps.
 	unseen struct {
 		generation uint64

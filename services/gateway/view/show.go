@@ -218,7 +218,7 @@ func (q *Queue) ahead(c *change) []Ahead {
 		}
 		out = append(out, Ahead{
 			Change: a.Change.GetChange(), Title: other.admission.GetTitle(), Revision: a.Change.GetRevision(), State: q.standingOf(other, 0).state,
-			Targets: a.Targets, MergeConflict: a.MergeConflict, Required: a.Required,
+			Held: len(q.lineup.Pending(a.Change.GetChange()).Holds) > 0, Targets: a.Targets, MergeConflict: a.MergeConflict, Required: a.Required,
 		})
 	}
 	return out

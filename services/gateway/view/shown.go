@@ -211,6 +211,7 @@ type Ahead struct {
 	Title    string `json:"title,omitempty"`
 	Revision uint64 `json:"revision"`
 	State    string `json:"state"`
+	Held     bool   `json:"held,omitempty"`
 	// Targets in which they conflict, at most 8.
 	Targets       []string `json:"targets,omitempty"`
 	MergeConflict bool     `json:"merge_conflict,omitempty"`

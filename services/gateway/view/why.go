@@ -200,9 +200,6 @@ func without(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(t string) bool { return slices.Contains(other, t) })
 }
 
-// maxRequirementWaits bounds what is said of the reason that a requirement waits for, in bytes.
-const maxRequirementWaits = 600
-
 // stuckReasons returns what a pending change waits for that does not pass by itself: holds, and the mainline.
 func (q *Queue) stuckReasons(c *change) []Reason {
 	if c == nil || !c.pending() {
@@ -225,11 +222,7 @@ func (q *Queue) requirementReasons(c *change) []Reason {
 		switch state := q.lineup.RequirementState(id); state {
 		case lineup.Landed:
 		case lineup.Pending:
-			text := "It requires " + id + ", which has not landed yet."
-			if waits := q.stuckReasons(q.changes[id]); len(waits) > 0 {
-				text += " What " + id + " waits for: " + clip(waits[0].Sentence, maxRequirementWaits)
-			}
-			out = append(out, Reason{Code: ReasonRequires, Changes: []string{id}, Sentence: text})
+			out = append(out, Reason{Code: ReasonRequires, Changes: []string{id}, Sentence: "It requires " + id + ", which has not landed yet." + q.whatItWaitsFor(id)})
 		default:
 			out = append(out, Reason{Code: ReasonRequires, Changes: []string{id}, Sentence: "It requires " + id + ", which was " + state.String() + "; it cannot land."})
 		}
@@ -305,42 +298,6 @@ func (q *Queue) buildReasons(c *change, s standing) []Reason {
 
 func (c *change) affectsEverything() bool {
 	return c != nil && c.analysis != nil && c.analysis.Everything
-}
-
-func (q *Queue) aheadReasons(c *change, s standing) []Reason {
-	var pending, targets []string
-	merge, everything := false, c.affectsEverything()
-	for _, a := range s.node.GetAhead() {
-		if q.pendingAt(refOf(a.Change)) == nil || !(a.Conflicts || a.MergeConflict) {
-			continue
-		}
-		pending = append(pending, a.Change.GetChange())
-		targets = append(targets, a.Targets...)
-		merge = merge || a.MergeConflict
-		everything = everything || q.keptAt(refOf(a.Change)).affectsEverything()
-	}
-	if len(pending) == 0 {
-		return nil
-	}
-	text := names(pending) + " " + verb(len(pending), "is", "are") + " ahead of it"
-	targets = sortedUnique(targets)
-	switch {
-	case len(targets) > 0:
-		text += " and " + verb(len(pending), "conflicts", "conflict") + " with it in " + names(targets)
-	case merge:
-		text += " and " + verb(len(pending), "has", "have") + " a merge conflict with it"
-	case c.affectsEverything():
-		text += ", and it conflicts with everything"
-	case everything:
-		text += " and " + verb(len(pending), "conflicts", "conflict") + " with everything"
-	}
-	for _, a := range s.node.GetAhead() {
-		if quota, _ := q.overQuota(refOf(a.Change)); quota != nil && slices.Contains(pending, a.Change.GetChange()) {
-			text += "; " + a.Change.GetChange() + " waits: " + quota.clause()
-			break
-		}
-	}
-	return []Reason{{Code: ReasonAhead, Changes: pending, Targets: targets, Sentence: text + "."}}
 }
 
 func (q *Queue) ending(c *change) Reason {

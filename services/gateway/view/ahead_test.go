@@ -1,0 +1,85 @@
+package view_test
+
+import (
+	"fmt"
+	"testing"
+
+	"landfall.build/events"
+	eventsv1 "landfall.build/events/v1"
+	"landfall.build/services/gateway/api/apitest"
+	"landfall.build/services/gateway/view"
+)
+
+// redWith has a node green by itself, and red in a target on top of the members of its first class that are given by their places.
+func redWith(n *eventsv1.Node, target string, members ...int) *eventsv1.Node {
+	o := &eventsv1.Outcome{State: eventsv1.OutcomeState_OUTCOME_STATE_RED, Version: &eventsv1.TargetVersion{Target: target}, Members: []byte{0}}
+	for _, i := range members {
+		o.Members[0] |= 1 << i
+	}
+	n.Classes[0].Outcomes = append(n.Classes[0].Outcomes, &eventsv1.Outcome{State: eventsv1.OutcomeState_OUTCOME_STATE_GREEN, Version: &eventsv1.TargetVersion{Target: target}}, o)
+	return n
+}
+
+// TestWhoIsBehindAHeldChangeReadsThatAndWhatTheTwoBreak: not only that the other one is ahead.
+func TestWhoIsBehindAHeldChangeReadsThatAndWhatTheTwoBreak(t *testing.T) {
+	s := begin(t)
+	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+		s.land(id)
+	}
+	unmerged := &eventsv1.Ahead{Change: apitest.Ref("a"), Conflicts: true, MergeConflict: true, Targets: []string{"//x"}}
+	s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{
+		node("a", 1), redWith(node("b", 2, meets("a", "//x")), "//x", 0), node("c", 3, unmerged, meets("b", "//y")), node("d", 4, meets("b", "//z")), node("e", 5),
+		redWith(node("f", 6, meets("b", "//x"), meets("d", "//x")), "//w", 0, 1),
+	}})
+	says := func(when, change, want string) {
+		t.Helper()
+		s.Read(main, func(q *view.Queue) {
+			c, _ := q.Change(change)
+			said := ""
+			for _, r := range c.Reasons {
+				if r.Code == view.ReasonAhead {
+					said = fmt.Sprint(r.Sentence, r.Changes)
+				}
+			}
+			if said != want {
+				t.Errorf("%s, %s: %q, want %q", when, change, said, want)
+			}
+		})
+	}
+	says("nothing is held", "b", "a is ahead of it and breaks //x together with it.[a]")
+	says("nothing is held", "c", "a is ahead of it and has a merge conflict with it; b is ahead of it and conflicts with it in //y.[a b]")
+	says("nothing is held", "d", "b is ahead of it and conflicts with it in //z.[b]")
+	says("nothing is held", "e", "")
+	says("nothing is held", "f", "b and d are ahead of it and break //w together with it.[b d]")
+
+	s.Fold(main, events.TopicChanges, &eventsv1.ChangeHeld{Change: "a", Hold: "manual", Who: "Ada", Why: "not before the sale"})
+	const held = " What a waits for: It is held by Ada: not before the sale; release it to let it land."
+	says("a is held", "b", "a is ahead of it and breaks //x together with it."+held+"[a]")
+	says("a is held", "c", "a is ahead of it and has a merge conflict with it; b is ahead of it and conflicts with it in //y."+held+"[a b]")
+	says("a is held", "d", "b is ahead of it and conflicts with it in //z. b waits for a in turn."+held+"[b a]")
+	s.Read(main, func(q *view.Queue) {
+		c, _ := q.Change("c")
+		if !c.Ahead[0].Held || c.Ahead[1].Held {
+			t.Errorf("the changes ahead are %+v", c.Ahead)
+		}
+	})
+	s.Fold(main, events.TopicChanges, &eventsv1.ChangeReleased{Change: "a", Hold: "manual", Who: "Ada"})
+	says("a is released", "d", "b is ahead of it and conflicts with it in //z.[b]")
+}
+
+// TestAChangeAheadThatFailsByItselfIsNotSaidToBreakAnything together with one behind it.
+func TestAChangeAheadThatFailsByItselfIsNotSaidToBreakAnything(t *testing.T) {
+	s := begin(t)
+	s.land("a")
+	s.land("b")
+	s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{node("a", 1), redWith(node("b", 2, meets("a", "//x")), "//x", 0)}})
+	s.Schedule(main, "build-a", "a", nil, "//x")
+	s.Prepare(main, "build-a", "a", "//x")
+	s.Finish(main, "build-a", "//x", 1, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "no\n", "")
+	s.Read(main, func(q *view.Queue) {
+		c, _ := q.Change("b")
+		if got := c.Reasons[len(c.Reasons)-1].Sentence; got != "a is ahead of it and conflicts with it in //x." {
+			t.Errorf("%q", got)
+		}
+	})
+}
