@@ -278,7 +278,7 @@ func (x *sampler) fatesOf(c *Change, p *plan) *memberFates {
 }
 
 // decidedAt returns when change i is decided in sample s: when the outcome of the path that comes about is known and
-// all changes ahead are decided, or earlier, when the outcomes of all paths that the undecided ones leave are known.
+// all changes ahead are decided, or earlier, when the outcomes of all paths that the undecided ones leave are known, and are the same.
 func (x *sampler) decidedAt(i, s int, p *plan, fates *memberFates) float64 {
 	comes := fates.path[s]
 	switch x.known(&x.q.Changes[i], p, comes) { // evidence overrides what was drawn (M9)
@@ -293,11 +293,20 @@ func (x *sampler) decidedAt(i, s int, p *plan, fates *memberFates) float64 {
 	if p.free == 0 || fates.waitedAt[s] >= t {
 		return t
 	}
-	all := fates.waitedAt[s]
+	all, lands, same := fates.waitedAt[s], Red, true
+	if x.landsIn(i, s) {
+		lands = Green
+	}
 	eachSubset(p.free, func(sub mask) bool {
-		all = max(all, x.outcomeTime(i, s, p, comes&^p.free|sub))
-		return all < t
+		m := comes&^p.free | sub
+		all = max(all, x.outcomeTime(i, s, p, m))
+		known := x.known(&x.q.Changes[i], p, m)
+		same = known == Open || known == lands
+		return same && all < t
 	})
+	if !same {
+		return t // which of them comes about decides it
+	}
 	return min(t, all)
 }
 

@@ -269,3 +269,36 @@ func BenchmarkOf(b *testing.B) {
 		})
 	}
 }
+
+// TestAChangeWaitsForOneThatDecidesItsFateHoweverMuchIsKnown: that both of its ways have an outcome lets it go on only if they have the
+// same one. Behind a change that is held it has no estimate then.
+func TestAChangeWaitsForOneThatDecidesItsFateHoweverMuchIsKnown(t *testing.T) {
+	minute := profile.Duration{Mean: 60, Std: 1}
+	for _, c := range []struct {
+		name          string
+		with, without Outcome
+		held          string
+		unknown       string
+		waits         bool
+	}{
+		{"red with it and held", Red, Green, Held, WaitsForUnknown, true},
+		{"green with it alone and held", Green, Red, Held, WaitsForUnknown, true},
+		{"green with and without, and held", Green, Green, Held, "", false},
+		{"red with it", Red, Green, "", "", true},
+		{"green with and without", Green, Green, "", "", false},
+	} {
+		q := &Queue{Slots: 2, Changes: []Change{
+			{Seed: 1, Lands: 0.8, Duration: minute, Unknown: c.held, Builds: []Build{{}}},
+			{Seed: 2, Lands: 0.5, Duration: minute, Ahead: []Ahead{{At: 0}}, Known: func(lands memberset.Set) Outcome {
+				if lands.Has(0) {
+					return c.with
+				}
+				return c.without
+			}},
+		}}
+		got := Of(q)[1]
+		if got.Unknown != c.unknown || c.unknown == "" && (got.P5 > 30) != c.waits {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
