@@ -495,7 +495,9 @@ type GatewayView struct {
 	// The last attempt at each version that does not count against it, as somebody retried it (ChangeRetried.failed), oldest first.
 	Withdrawn []*v1.Proof `protobuf:"bytes,29,rep,name=withdrawn,proto3" json:"withdrawn,omitempty"`
 	// The newest leases that lapsed before another worker was given the version, oldest first. Missing in snapshots of earlier versions.
-	Lost          []*v1.StepLeased `protobuf:"bytes,30,rep,name=lost,proto3" json:"lost,omitempty"`
+	Lost []*v1.StepLeased `protobuf:"bytes,30,rep,name=lost,proto3" json:"lost,omitempty"`
+	// The last pause that is over, absent if there was none. Missing in snapshots of earlier versions.
+	LastPause     *GatewayPause `protobuf:"bytes,31,opt,name=last_pause,json=lastPause,proto3" json:"last_pause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -740,6 +742,99 @@ func (x *GatewayView) GetLost() []*v1.StepLeased {
 	return nil
 }
 
+func (x *GatewayView) GetLastPause() *GatewayPause {
+	if x != nil {
+		return x.LastPause
+	}
+	return nil
+}
+
+// GatewayPause is a pause of the queue that is over.
+type GatewayPause struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Who   string                 `protobuf:"bytes,1,opt,name=who,proto3" json:"who,omitempty"`
+	Why   string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	// Absent if it was paused before this time was recorded.
+	Since         *GatewayTime `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	Until         *GatewayTime `protobuf:"bytes,4,opt,name=until,proto3" json:"until,omitempty"`
+	ResumedBy     string       `protobuf:"bytes,5,opt,name=resumed_by,json=resumedBy,proto3" json:"resumed_by,omitempty"`
+	ResumedWhy    string       `protobuf:"bytes,6,opt,name=resumed_why,json=resumedWhy,proto3" json:"resumed_why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GatewayPause) Reset() {
+	*x = GatewayPause{}
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GatewayPause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GatewayPause) ProtoMessage() {}
+
+func (x *GatewayPause) ProtoReflect() protoreflect.Message {
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GatewayPause.ProtoReflect.Descriptor instead.
+func (*GatewayPause) Descriptor() ([]byte, []int) {
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *GatewayPause) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+func (x *GatewayPause) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *GatewayPause) GetSince() *GatewayTime {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *GatewayPause) GetUntil() *GatewayTime {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *GatewayPause) GetResumedBy() string {
+	if x != nil {
+		return x.ResumedBy
+	}
+	return ""
+}
+
+func (x *GatewayPause) GetResumedWhy() string {
+	if x != nil {
+		return x.ResumedWhy
+	}
+	return ""
+}
+
 // GatewayPush is a commit that was pushed past the queue.
 type GatewayPush struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -760,7 +855,7 @@ type GatewayPush struct {
 
 func (x *GatewayPush) Reset() {
 	*x = GatewayPush{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[7]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -772,7 +867,7 @@ func (x *GatewayPush) String() string {
 func (*GatewayPush) ProtoMessage() {}
 
 func (x *GatewayPush) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[7]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -785,7 +880,7 @@ func (x *GatewayPush) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayPush.ProtoReflect.Descriptor instead.
 func (*GatewayPush) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{7}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GatewayPush) GetCommit() string {
@@ -855,7 +950,7 @@ type GatewayOwners struct {
 
 func (x *GatewayOwners) Reset() {
 	*x = GatewayOwners{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[8]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +962,7 @@ func (x *GatewayOwners) String() string {
 func (*GatewayOwners) ProtoMessage() {}
 
 func (x *GatewayOwners) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[8]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +975,7 @@ func (x *GatewayOwners) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayOwners.ProtoReflect.Descriptor instead.
 func (*GatewayOwners) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{8}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GatewayOwners) GetTarget() string {
@@ -909,7 +1004,7 @@ type GatewayRevision struct {
 
 func (x *GatewayRevision) Reset() {
 	*x = GatewayRevision{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[9]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -921,7 +1016,7 @@ func (x *GatewayRevision) String() string {
 func (*GatewayRevision) ProtoMessage() {}
 
 func (x *GatewayRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[9]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -934,7 +1029,7 @@ func (x *GatewayRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayRevision.ProtoReflect.Descriptor instead.
 func (*GatewayRevision) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{9}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GatewayRevision) GetChange() uint32 {
@@ -962,7 +1057,7 @@ type GatewayTime struct {
 
 func (x *GatewayTime) Reset() {
 	*x = GatewayTime{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[10]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -974,7 +1069,7 @@ func (x *GatewayTime) String() string {
 func (*GatewayTime) ProtoMessage() {}
 
 func (x *GatewayTime) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[10]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -987,7 +1082,7 @@ func (x *GatewayTime) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayTime.ProtoReflect.Descriptor instead.
 func (*GatewayTime) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{10}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GatewayTime) GetUs() int64 {
@@ -1029,7 +1124,7 @@ type GatewayChange struct {
 
 func (x *GatewayChange) Reset() {
 	*x = GatewayChange{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[11]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +1136,7 @@ func (x *GatewayChange) String() string {
 func (*GatewayChange) ProtoMessage() {}
 
 func (x *GatewayChange) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[11]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +1149,7 @@ func (x *GatewayChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayChange.ProtoReflect.Descriptor instead.
 func (*GatewayChange) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{11}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GatewayChange) GetPending() string {
@@ -1147,7 +1242,7 @@ type GatewayEarlier struct {
 
 func (x *GatewayEarlier) Reset() {
 	*x = GatewayEarlier{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1159,7 +1254,7 @@ func (x *GatewayEarlier) String() string {
 func (*GatewayEarlier) ProtoMessage() {}
 
 func (x *GatewayEarlier) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[12]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1172,7 +1267,7 @@ func (x *GatewayEarlier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayEarlier.ProtoReflect.Descriptor instead.
 func (*GatewayEarlier) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{12}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GatewayEarlier) GetRevision() uint64 {
@@ -1231,7 +1326,7 @@ type GatewayAnalysis struct {
 
 func (x *GatewayAnalysis) Reset() {
 	*x = GatewayAnalysis{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1243,7 +1338,7 @@ func (x *GatewayAnalysis) String() string {
 func (*GatewayAnalysis) ProtoMessage() {}
 
 func (x *GatewayAnalysis) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[13]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1256,7 +1351,7 @@ func (x *GatewayAnalysis) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayAnalysis.ProtoReflect.Descriptor instead.
 func (*GatewayAnalysis) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{13}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GatewayAnalysis) GetBase() string {
@@ -1379,7 +1474,7 @@ type GatewayRefusal struct {
 
 func (x *GatewayRefusal) Reset() {
 	*x = GatewayRefusal{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1391,7 +1486,7 @@ func (x *GatewayRefusal) String() string {
 func (*GatewayRefusal) ProtoMessage() {}
 
 func (x *GatewayRefusal) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[14]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1404,7 +1499,7 @@ func (x *GatewayRefusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayRefusal.ProtoReflect.Descriptor instead.
 func (*GatewayRefusal) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{14}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GatewayRefusal) GetBase() string {
@@ -1464,7 +1559,7 @@ type GatewayEnding struct {
 
 func (x *GatewayEnding) Reset() {
 	*x = GatewayEnding{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1571,7 @@ func (x *GatewayEnding) String() string {
 func (*GatewayEnding) ProtoMessage() {}
 
 func (x *GatewayEnding) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[15]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1584,7 @@ func (x *GatewayEnding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayEnding.ProtoReflect.Descriptor instead.
 func (*GatewayEnding) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{15}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GatewayEnding) GetState() uint32 {
@@ -1579,7 +1674,7 @@ type GatewayEvents struct {
 
 func (x *GatewayEvents) Reset() {
 	*x = GatewayEvents{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1686,7 @@ func (x *GatewayEvents) String() string {
 func (*GatewayEvents) ProtoMessage() {}
 
 func (x *GatewayEvents) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[16]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1699,7 @@ func (x *GatewayEvents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayEvents.ProtoReflect.Descriptor instead.
 func (*GatewayEvents) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{16}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GatewayEvents) GetAtUs() []int64 {
@@ -1660,7 +1755,7 @@ type GatewayEarly struct {
 
 func (x *GatewayEarly) Reset() {
 	*x = GatewayEarly{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1672,7 +1767,7 @@ func (x *GatewayEarly) String() string {
 func (*GatewayEarly) ProtoMessage() {}
 
 func (x *GatewayEarly) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[17]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1685,7 +1780,7 @@ func (x *GatewayEarly) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayEarly.ProtoReflect.Descriptor instead.
 func (*GatewayEarly) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{17}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GatewayEarly) GetRevision() *GatewayRevision {
@@ -1715,7 +1810,7 @@ type GatewayFinished struct {
 
 func (x *GatewayFinished) Reset() {
 	*x = GatewayFinished{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1727,7 +1822,7 @@ func (x *GatewayFinished) String() string {
 func (*GatewayFinished) ProtoMessage() {}
 
 func (x *GatewayFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[18]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1740,7 +1835,7 @@ func (x *GatewayFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayFinished.ProtoReflect.Descriptor instead.
 func (*GatewayFinished) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{18}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GatewayFinished) GetChange() uint32 {
@@ -1780,7 +1875,7 @@ type GatewayDecision struct {
 
 func (x *GatewayDecision) Reset() {
 	*x = GatewayDecision{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1792,7 +1887,7 @@ func (x *GatewayDecision) String() string {
 func (*GatewayDecision) ProtoMessage() {}
 
 func (x *GatewayDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[19]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1805,7 +1900,7 @@ func (x *GatewayDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayDecision.ProtoReflect.Descriptor instead.
 func (*GatewayDecision) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{19}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GatewayDecision) GetRevision() *GatewayRevision {
@@ -1858,7 +1953,7 @@ type GatewayHistory struct {
 
 func (x *GatewayHistory) Reset() {
 	*x = GatewayHistory{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1870,7 +1965,7 @@ func (x *GatewayHistory) String() string {
 func (*GatewayHistory) ProtoMessage() {}
 
 func (x *GatewayHistory) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[20]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1883,7 +1978,7 @@ func (x *GatewayHistory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayHistory.ProtoReflect.Descriptor instead.
 func (*GatewayHistory) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{20}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GatewayHistory) GetStarts() []*GatewayStart {
@@ -1928,7 +2023,7 @@ type GatewayStart struct {
 
 func (x *GatewayStart) Reset() {
 	*x = GatewayStart{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1940,7 +2035,7 @@ func (x *GatewayStart) String() string {
 func (*GatewayStart) ProtoMessage() {}
 
 func (x *GatewayStart) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[21]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1953,7 +2048,7 @@ func (x *GatewayStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayStart.ProtoReflect.Descriptor instead.
 func (*GatewayStart) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{21}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GatewayStart) GetOffset() int64 {
@@ -1995,7 +2090,7 @@ type GatewayNamed struct {
 
 func (x *GatewayNamed) Reset() {
 	*x = GatewayNamed{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2007,7 +2102,7 @@ func (x *GatewayNamed) String() string {
 func (*GatewayNamed) ProtoMessage() {}
 
 func (x *GatewayNamed) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[22]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2020,7 +2115,7 @@ func (x *GatewayNamed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayNamed.ProtoReflect.Descriptor instead.
 func (*GatewayNamed) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{22}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GatewayNamed) GetRevision() *GatewayRevision {
@@ -2051,7 +2146,7 @@ type GatewayBuilds struct {
 
 func (x *GatewayBuilds) Reset() {
 	*x = GatewayBuilds{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2063,7 +2158,7 @@ func (x *GatewayBuilds) String() string {
 func (*GatewayBuilds) ProtoMessage() {}
 
 func (x *GatewayBuilds) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[23]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2076,7 +2171,7 @@ func (x *GatewayBuilds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayBuilds.ProtoReflect.Descriptor instead.
 func (*GatewayBuilds) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{23}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GatewayBuilds) GetBuilds() []*GatewayBuild {
@@ -2126,7 +2221,7 @@ type GatewayBuild struct {
 
 func (x *GatewayBuild) Reset() {
 	*x = GatewayBuild{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[24]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2233,7 @@ func (x *GatewayBuild) String() string {
 func (*GatewayBuild) ProtoMessage() {}
 
 func (x *GatewayBuild) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[24]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2246,7 @@ func (x *GatewayBuild) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayBuild.ProtoReflect.Descriptor instead.
 func (*GatewayBuild) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{24}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GatewayBuild) GetBuild() uint32 {
@@ -2251,7 +2346,7 @@ type GatewayWorthless struct {
 
 func (x *GatewayWorthless) Reset() {
 	*x = GatewayWorthless{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[25]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2263,7 +2358,7 @@ func (x *GatewayWorthless) String() string {
 func (*GatewayWorthless) ProtoMessage() {}
 
 func (x *GatewayWorthless) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[25]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2276,7 +2371,7 @@ func (x *GatewayWorthless) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayWorthless.ProtoReflect.Descriptor instead.
 func (*GatewayWorthless) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{25}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GatewayWorthless) GetBuild() uint32 {
@@ -2331,7 +2426,7 @@ type GatewayAttempts struct {
 
 func (x *GatewayAttempts) Reset() {
 	*x = GatewayAttempts{}
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[26]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2343,7 +2438,7 @@ func (x *GatewayAttempts) String() string {
 func (*GatewayAttempts) ProtoMessage() {}
 
 func (x *GatewayAttempts) ProtoReflect() protoreflect.Message {
-	mi := &file_snapshots_v1_gateway_proto_msgTypes[26]
+	mi := &file_snapshots_v1_gateway_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2356,7 +2451,7 @@ func (x *GatewayAttempts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayAttempts.ProtoReflect.Descriptor instead.
 func (*GatewayAttempts) Descriptor() ([]byte, []int) {
-	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{26}
+	return file_snapshots_v1_gateway_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GatewayAttempts) GetTarget() []uint32 {
@@ -2506,7 +2601,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\bdelivery\x18\x02 \x01(\tR\bdelivery\x12<\n" +
 	"\arefused\x18\x03 \x01(\v2\".landfall.events.v1.RequestRefusedR\arefused\x129\n" +
 	"\badmitted\x18\x04 \x01(\v2\x1d.landfall.events.v1.AdmissionR\badmitted\x12\x16\n" +
-	"\x06change\x18\x05 \x01(\tR\x06change\"\xdd\f\n" +
+	"\x06change\x18\x05 \x01(\tR\x06change\"\xa1\r\n" +
 	"\vGatewayView\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x125\n" +
 	"\x06lineup\x18\x02 \x01(\v2\x1d.landfall.snapshots.v1.LineupR\x06lineup\x12\x1a\n" +
@@ -2538,7 +2633,18 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\x0esurveyed_again\x18\x1b \x01(\bR\rsurveyedAgain\x125\n" +
 	"\boutdated\x18\x1c \x03(\v2\x19.landfall.events.v1.ProofR\boutdated\x127\n" +
 	"\twithdrawn\x18\x1d \x03(\v2\x19.landfall.events.v1.ProofR\twithdrawn\x122\n" +
-	"\x04lost\x18\x1e \x03(\v2\x1e.landfall.events.v1.StepLeasedR\x04lost\"\xd9\x01\n" +
+	"\x04lost\x18\x1e \x03(\v2\x1e.landfall.events.v1.StepLeasedR\x04lost\x12B\n" +
+	"\n" +
+	"last_pause\x18\x1f \x01(\v2#.landfall.snapshots.v1.GatewayPauseR\tlastPause\"\xe6\x01\n" +
+	"\fGatewayPause\x12\x10\n" +
+	"\x03who\x18\x01 \x01(\tR\x03who\x12\x10\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\x128\n" +
+	"\x05since\x18\x03 \x01(\v2\".landfall.snapshots.v1.GatewayTimeR\x05since\x128\n" +
+	"\x05until\x18\x04 \x01(\v2\".landfall.snapshots.v1.GatewayTimeR\x05until\x12\x1d\n" +
+	"\n" +
+	"resumed_by\x18\x05 \x01(\tR\tresumedBy\x12\x1f\n" +
+	"\vresumed_why\x18\x06 \x01(\tR\n" +
+	"resumedWhy\"\xd9\x01\n" +
 	"\vGatewayPush\x12\x16\n" +
 	"\x06commit\x18\x01 \x01(\tR\x06commit\x12\x16\n" +
 	"\x06author\x18\x02 \x01(\tR\x06author\x12\x14\n" +
@@ -2705,7 +2811,7 @@ func file_snapshots_v1_gateway_proto_rawDescGZIP() []byte {
 	return file_snapshots_v1_gateway_proto_rawDescData
 }
 
-var file_snapshots_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_snapshots_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_snapshots_v1_gateway_proto_goTypes = []any{
 	(*GatewayPartition)(nil),       // 0: landfall.snapshots.v1.GatewayPartition
 	(*GatewayTopic)(nil),           // 1: landfall.snapshots.v1.GatewayTopic
@@ -2714,118 +2820,122 @@ var file_snapshots_v1_gateway_proto_goTypes = []any{
 	(*GatewayAnswers)(nil),         // 4: landfall.snapshots.v1.GatewayAnswers
 	(*GatewayAnswer)(nil),          // 5: landfall.snapshots.v1.GatewayAnswer
 	(*GatewayView)(nil),            // 6: landfall.snapshots.v1.GatewayView
-	(*GatewayPush)(nil),            // 7: landfall.snapshots.v1.GatewayPush
-	(*GatewayOwners)(nil),          // 8: landfall.snapshots.v1.GatewayOwners
-	(*GatewayRevision)(nil),        // 9: landfall.snapshots.v1.GatewayRevision
-	(*GatewayTime)(nil),            // 10: landfall.snapshots.v1.GatewayTime
-	(*GatewayChange)(nil),          // 11: landfall.snapshots.v1.GatewayChange
-	(*GatewayEarlier)(nil),         // 12: landfall.snapshots.v1.GatewayEarlier
-	(*GatewayAnalysis)(nil),        // 13: landfall.snapshots.v1.GatewayAnalysis
-	(*GatewayRefusal)(nil),         // 14: landfall.snapshots.v1.GatewayRefusal
-	(*GatewayEnding)(nil),          // 15: landfall.snapshots.v1.GatewayEnding
-	(*GatewayEvents)(nil),          // 16: landfall.snapshots.v1.GatewayEvents
-	(*GatewayEarly)(nil),           // 17: landfall.snapshots.v1.GatewayEarly
-	(*GatewayFinished)(nil),        // 18: landfall.snapshots.v1.GatewayFinished
-	(*GatewayDecision)(nil),        // 19: landfall.snapshots.v1.GatewayDecision
-	(*GatewayHistory)(nil),         // 20: landfall.snapshots.v1.GatewayHistory
-	(*GatewayStart)(nil),           // 21: landfall.snapshots.v1.GatewayStart
-	(*GatewayNamed)(nil),           // 22: landfall.snapshots.v1.GatewayNamed
-	(*GatewayBuilds)(nil),          // 23: landfall.snapshots.v1.GatewayBuilds
-	(*GatewayBuild)(nil),           // 24: landfall.snapshots.v1.GatewayBuild
-	(*GatewayWorthless)(nil),       // 25: landfall.snapshots.v1.GatewayWorthless
-	(*GatewayAttempts)(nil),        // 26: landfall.snapshots.v1.GatewayAttempts
-	(*JournalTerms)(nil),           // 27: landfall.snapshots.v1.JournalTerms
-	(*v1.RequestRefused)(nil),      // 28: landfall.events.v1.RequestRefused
-	(*v1.Admission)(nil),           // 29: landfall.events.v1.Admission
-	(*Lineup)(nil),                 // 30: landfall.snapshots.v1.Lineup
-	(*v1.MainlineUnreachable)(nil), // 31: landfall.events.v1.MainlineUnreachable
-	(*ExplanationState)(nil),       // 32: landfall.snapshots.v1.ExplanationState
-	(*v1.Node)(nil),                // 33: landfall.events.v1.Node
-	(*v1.Ranking)(nil),             // 34: landfall.events.v1.Ranking
-	(*v1.Estimate)(nil),            // 35: landfall.events.v1.Estimate
-	(*v1.ModelUse)(nil),            // 36: landfall.events.v1.ModelUse
-	(*v1.StepLeased)(nil),          // 37: landfall.events.v1.StepLeased
-	(*Flakes)(nil),                 // 38: landfall.snapshots.v1.Flakes
-	(*v1.TargetQuarantined)(nil),   // 39: landfall.events.v1.TargetQuarantined
-	(*Steps)(nil),                  // 40: landfall.snapshots.v1.Steps
-	(*v1.Survey)(nil),              // 41: landfall.events.v1.Survey
-	(*v1.Proof)(nil),               // 42: landfall.events.v1.Proof
-	(*v1.Uncovered)(nil),           // 43: landfall.events.v1.Uncovered
-	(*v1.ChangeLanded)(nil),        // 44: landfall.events.v1.ChangeLanded
-	(*v1.Reason)(nil),              // 45: landfall.events.v1.Reason
-	(*v1.QueueSettings)(nil),       // 46: landfall.events.v1.QueueSettings
-	(*v1.Mainline)(nil),            // 47: landfall.events.v1.Mainline
-	(*v1.BuildScheduled)(nil),      // 48: landfall.events.v1.BuildScheduled
-	(*v1.BuildPrepared)(nil),       // 49: landfall.events.v1.BuildPrepared
+	(*GatewayPause)(nil),           // 7: landfall.snapshots.v1.GatewayPause
+	(*GatewayPush)(nil),            // 8: landfall.snapshots.v1.GatewayPush
+	(*GatewayOwners)(nil),          // 9: landfall.snapshots.v1.GatewayOwners
+	(*GatewayRevision)(nil),        // 10: landfall.snapshots.v1.GatewayRevision
+	(*GatewayTime)(nil),            // 11: landfall.snapshots.v1.GatewayTime
+	(*GatewayChange)(nil),          // 12: landfall.snapshots.v1.GatewayChange
+	(*GatewayEarlier)(nil),         // 13: landfall.snapshots.v1.GatewayEarlier
+	(*GatewayAnalysis)(nil),        // 14: landfall.snapshots.v1.GatewayAnalysis
+	(*GatewayRefusal)(nil),         // 15: landfall.snapshots.v1.GatewayRefusal
+	(*GatewayEnding)(nil),          // 16: landfall.snapshots.v1.GatewayEnding
+	(*GatewayEvents)(nil),          // 17: landfall.snapshots.v1.GatewayEvents
+	(*GatewayEarly)(nil),           // 18: landfall.snapshots.v1.GatewayEarly
+	(*GatewayFinished)(nil),        // 19: landfall.snapshots.v1.GatewayFinished
+	(*GatewayDecision)(nil),        // 20: landfall.snapshots.v1.GatewayDecision
+	(*GatewayHistory)(nil),         // 21: landfall.snapshots.v1.GatewayHistory
+	(*GatewayStart)(nil),           // 22: landfall.snapshots.v1.GatewayStart
+	(*GatewayNamed)(nil),           // 23: landfall.snapshots.v1.GatewayNamed
+	(*GatewayBuilds)(nil),          // 24: landfall.snapshots.v1.GatewayBuilds
+	(*GatewayBuild)(nil),           // 25: landfall.snapshots.v1.GatewayBuild
+	(*GatewayWorthless)(nil),       // 26: landfall.snapshots.v1.GatewayWorthless
+	(*GatewayAttempts)(nil),        // 27: landfall.snapshots.v1.GatewayAttempts
+	(*JournalTerms)(nil),           // 28: landfall.snapshots.v1.JournalTerms
+	(*v1.RequestRefused)(nil),      // 29: landfall.events.v1.RequestRefused
+	(*v1.Admission)(nil),           // 30: landfall.events.v1.Admission
+	(*Lineup)(nil),                 // 31: landfall.snapshots.v1.Lineup
+	(*v1.MainlineUnreachable)(nil), // 32: landfall.events.v1.MainlineUnreachable
+	(*ExplanationState)(nil),       // 33: landfall.snapshots.v1.ExplanationState
+	(*v1.Node)(nil),                // 34: landfall.events.v1.Node
+	(*v1.Ranking)(nil),             // 35: landfall.events.v1.Ranking
+	(*v1.Estimate)(nil),            // 36: landfall.events.v1.Estimate
+	(*v1.ModelUse)(nil),            // 37: landfall.events.v1.ModelUse
+	(*v1.StepLeased)(nil),          // 38: landfall.events.v1.StepLeased
+	(*Flakes)(nil),                 // 39: landfall.snapshots.v1.Flakes
+	(*v1.TargetQuarantined)(nil),   // 40: landfall.events.v1.TargetQuarantined
+	(*Steps)(nil),                  // 41: landfall.snapshots.v1.Steps
+	(*v1.Survey)(nil),              // 42: landfall.events.v1.Survey
+	(*v1.Proof)(nil),               // 43: landfall.events.v1.Proof
+	(*v1.Uncovered)(nil),           // 44: landfall.events.v1.Uncovered
+	(*v1.ChangeLanded)(nil),        // 45: landfall.events.v1.ChangeLanded
+	(*v1.Reason)(nil),              // 46: landfall.events.v1.Reason
+	(*v1.QueueSettings)(nil),       // 47: landfall.events.v1.QueueSettings
+	(*v1.Mainline)(nil),            // 48: landfall.events.v1.Mainline
+	(*v1.BuildScheduled)(nil),      // 49: landfall.events.v1.BuildScheduled
+	(*v1.BuildPrepared)(nil),       // 50: landfall.events.v1.BuildPrepared
 }
 var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	1,  // 0: landfall.snapshots.v1.GatewayPartition.topics:type_name -> landfall.snapshots.v1.GatewayTopic
 	2,  // 1: landfall.snapshots.v1.GatewayPartition.limits:type_name -> landfall.snapshots.v1.GatewayLimits
 	3,  // 2: landfall.snapshots.v1.GatewayPartition.queues:type_name -> landfall.snapshots.v1.GatewayQueue
-	27, // 3: landfall.snapshots.v1.GatewayTopic.terms:type_name -> landfall.snapshots.v1.JournalTerms
+	28, // 3: landfall.snapshots.v1.GatewayTopic.terms:type_name -> landfall.snapshots.v1.JournalTerms
 	6,  // 4: landfall.snapshots.v1.GatewayQueue.view:type_name -> landfall.snapshots.v1.GatewayView
 	4,  // 5: landfall.snapshots.v1.GatewayQueue.answers:type_name -> landfall.snapshots.v1.GatewayAnswers
 	5,  // 6: landfall.snapshots.v1.GatewayAnswers.kept:type_name -> landfall.snapshots.v1.GatewayAnswer
-	28, // 7: landfall.snapshots.v1.GatewayAnswer.refused:type_name -> landfall.events.v1.RequestRefused
-	29, // 8: landfall.snapshots.v1.GatewayAnswer.admitted:type_name -> landfall.events.v1.Admission
-	30, // 9: landfall.snapshots.v1.GatewayView.lineup:type_name -> landfall.snapshots.v1.Lineup
-	11, // 10: landfall.snapshots.v1.GatewayView.changes:type_name -> landfall.snapshots.v1.GatewayChange
-	18, // 11: landfall.snapshots.v1.GatewayView.finished:type_name -> landfall.snapshots.v1.GatewayFinished
-	19, // 12: landfall.snapshots.v1.GatewayView.open:type_name -> landfall.snapshots.v1.GatewayDecision
-	31, // 13: landfall.snapshots.v1.GatewayView.unreachable:type_name -> landfall.events.v1.MainlineUnreachable
-	32, // 14: landfall.snapshots.v1.GatewayView.known:type_name -> landfall.snapshots.v1.ExplanationState
-	33, // 15: landfall.snapshots.v1.GatewayView.check:type_name -> landfall.events.v1.Node
-	34, // 16: landfall.snapshots.v1.GatewayView.ranking:type_name -> landfall.events.v1.Ranking
-	35, // 17: landfall.snapshots.v1.GatewayView.estimates:type_name -> landfall.events.v1.Estimate
-	36, // 18: landfall.snapshots.v1.GatewayView.models:type_name -> landfall.events.v1.ModelUse
-	20, // 19: landfall.snapshots.v1.GatewayView.history:type_name -> landfall.snapshots.v1.GatewayHistory
-	23, // 20: landfall.snapshots.v1.GatewayView.builds:type_name -> landfall.snapshots.v1.GatewayBuilds
-	26, // 21: landfall.snapshots.v1.GatewayView.attempts:type_name -> landfall.snapshots.v1.GatewayAttempts
-	37, // 22: landfall.snapshots.v1.GatewayView.leases:type_name -> landfall.events.v1.StepLeased
-	17, // 23: landfall.snapshots.v1.GatewayView.early:type_name -> landfall.snapshots.v1.GatewayEarly
-	38, // 24: landfall.snapshots.v1.GatewayView.flakes:type_name -> landfall.snapshots.v1.Flakes
-	39, // 25: landfall.snapshots.v1.GatewayView.quarantines:type_name -> landfall.events.v1.TargetQuarantined
-	8,  // 26: landfall.snapshots.v1.GatewayView.owners:type_name -> landfall.snapshots.v1.GatewayOwners
-	40, // 27: landfall.snapshots.v1.GatewayView.choice:type_name -> landfall.snapshots.v1.Steps
-	7,  // 28: landfall.snapshots.v1.GatewayView.pushes:type_name -> landfall.snapshots.v1.GatewayPush
-	41, // 29: landfall.snapshots.v1.GatewayView.survey:type_name -> landfall.events.v1.Survey
-	42, // 30: landfall.snapshots.v1.GatewayView.outdated:type_name -> landfall.events.v1.Proof
-	42, // 31: landfall.snapshots.v1.GatewayView.withdrawn:type_name -> landfall.events.v1.Proof
-	37, // 32: landfall.snapshots.v1.GatewayView.lost:type_name -> landfall.events.v1.StepLeased
-	29, // 33: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
-	10, // 34: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
-	13, // 35: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
-	14, // 36: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
-	15, // 37: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
-	16, // 38: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
-	12, // 39: landfall.snapshots.v1.GatewayChange.earlier:type_name -> landfall.snapshots.v1.GatewayEarlier
-	10, // 40: landfall.snapshots.v1.GatewayEarlier.at:type_name -> landfall.snapshots.v1.GatewayTime
-	43, // 41: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
-	10, // 42: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
-	10, // 43: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
-	44, // 44: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
-	10, // 45: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
-	45, // 46: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
-	9,  // 47: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	16, // 48: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
-	9,  // 49: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	21, // 50: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
-	22, // 51: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
-	22, // 52: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
-	19, // 53: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
-	46, // 54: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
-	47, // 55: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
-	9,  // 56: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	24, // 57: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
-	25, // 58: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
-	9,  // 59: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	48, // 60: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
-	49, // 61: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
-	62, // [62:62] is the sub-list for method output_type
-	62, // [62:62] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	29, // 7: landfall.snapshots.v1.GatewayAnswer.refused:type_name -> landfall.events.v1.RequestRefused
+	30, // 8: landfall.snapshots.v1.GatewayAnswer.admitted:type_name -> landfall.events.v1.Admission
+	31, // 9: landfall.snapshots.v1.GatewayView.lineup:type_name -> landfall.snapshots.v1.Lineup
+	12, // 10: landfall.snapshots.v1.GatewayView.changes:type_name -> landfall.snapshots.v1.GatewayChange
+	19, // 11: landfall.snapshots.v1.GatewayView.finished:type_name -> landfall.snapshots.v1.GatewayFinished
+	20, // 12: landfall.snapshots.v1.GatewayView.open:type_name -> landfall.snapshots.v1.GatewayDecision
+	32, // 13: landfall.snapshots.v1.GatewayView.unreachable:type_name -> landfall.events.v1.MainlineUnreachable
+	33, // 14: landfall.snapshots.v1.GatewayView.known:type_name -> landfall.snapshots.v1.ExplanationState
+	34, // 15: landfall.snapshots.v1.GatewayView.check:type_name -> landfall.events.v1.Node
+	35, // 16: landfall.snapshots.v1.GatewayView.ranking:type_name -> landfall.events.v1.Ranking
+	36, // 17: landfall.snapshots.v1.GatewayView.estimates:type_name -> landfall.events.v1.Estimate
+	37, // 18: landfall.snapshots.v1.GatewayView.models:type_name -> landfall.events.v1.ModelUse
+	21, // 19: landfall.snapshots.v1.GatewayView.history:type_name -> landfall.snapshots.v1.GatewayHistory
+	24, // 20: landfall.snapshots.v1.GatewayView.builds:type_name -> landfall.snapshots.v1.GatewayBuilds
+	27, // 21: landfall.snapshots.v1.GatewayView.attempts:type_name -> landfall.snapshots.v1.GatewayAttempts
+	38, // 22: landfall.snapshots.v1.GatewayView.leases:type_name -> landfall.events.v1.StepLeased
+	18, // 23: landfall.snapshots.v1.GatewayView.early:type_name -> landfall.snapshots.v1.GatewayEarly
+	39, // 24: landfall.snapshots.v1.GatewayView.flakes:type_name -> landfall.snapshots.v1.Flakes
+	40, // 25: landfall.snapshots.v1.GatewayView.quarantines:type_name -> landfall.events.v1.TargetQuarantined
+	9,  // 26: landfall.snapshots.v1.GatewayView.owners:type_name -> landfall.snapshots.v1.GatewayOwners
+	41, // 27: landfall.snapshots.v1.GatewayView.choice:type_name -> landfall.snapshots.v1.Steps
+	8,  // 28: landfall.snapshots.v1.GatewayView.pushes:type_name -> landfall.snapshots.v1.GatewayPush
+	42, // 29: landfall.snapshots.v1.GatewayView.survey:type_name -> landfall.events.v1.Survey
+	43, // 30: landfall.snapshots.v1.GatewayView.outdated:type_name -> landfall.events.v1.Proof
+	43, // 31: landfall.snapshots.v1.GatewayView.withdrawn:type_name -> landfall.events.v1.Proof
+	38, // 32: landfall.snapshots.v1.GatewayView.lost:type_name -> landfall.events.v1.StepLeased
+	7,  // 33: landfall.snapshots.v1.GatewayView.last_pause:type_name -> landfall.snapshots.v1.GatewayPause
+	11, // 34: landfall.snapshots.v1.GatewayPause.since:type_name -> landfall.snapshots.v1.GatewayTime
+	11, // 35: landfall.snapshots.v1.GatewayPause.until:type_name -> landfall.snapshots.v1.GatewayTime
+	30, // 36: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
+	11, // 37: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
+	14, // 38: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
+	15, // 39: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
+	16, // 40: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
+	17, // 41: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
+	13, // 42: landfall.snapshots.v1.GatewayChange.earlier:type_name -> landfall.snapshots.v1.GatewayEarlier
+	11, // 43: landfall.snapshots.v1.GatewayEarlier.at:type_name -> landfall.snapshots.v1.GatewayTime
+	44, // 44: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
+	11, // 45: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
+	11, // 46: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
+	45, // 47: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
+	11, // 48: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
+	46, // 49: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
+	10, // 50: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	17, // 51: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
+	10, // 52: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	22, // 53: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
+	23, // 54: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
+	23, // 55: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
+	20, // 56: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
+	47, // 57: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
+	48, // 58: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
+	10, // 59: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	25, // 60: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
+	26, // 61: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
+	10, // 62: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	49, // 63: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
+	50, // 64: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
+	65, // [65:65] is the sub-list for method output_type
+	65, // [65:65] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_gateway_proto_init() }
@@ -2844,7 +2954,7 @@ func file_snapshots_v1_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_snapshots_v1_gateway_proto_rawDesc), len(file_snapshots_v1_gateway_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

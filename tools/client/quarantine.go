@@ -155,9 +155,11 @@ func (s *session) showQuarantines(ctx context.Context) error {
 
 func flakesCommand() *cobra.Command {
 	var owners []string
-	cmd, _ := command("flakes", "Show the targets that fail by chance, those that cost most first",
-		`Show the targets of a queue that failed and then passed with nothing changed, those that cost most first.
+	cmd, _ := command("flakes", "Show the targets that rejected changes, and those that fail by chance",
+		`Show the targets of a queue for which changes were rejected, those that rejected most first, and those that failed and then passed with
+nothing changed, those that cost most first.
 
+  REJECTED     how many changes were rejected for the target, of those that the gateway keeps; LAST: the last of them
   RATE         share of the versions that were flakes
   FLAKES       versions that passed only after a failure, of those that passed since the first flake; older ones weigh less
   LOST         time that workers spent on attempts which failed and were contradicted
@@ -177,9 +179,11 @@ user.email; --owner @shop/payments for a team's.`, none,
 			}
 			if len(owners) > 0 {
 				wanted := ownerNames(ctx, owners, s.client.user)
-				list.Flakes = slices.DeleteFunc(list.Flakes, func(f view.Flake) bool {
-					return !slices.ContainsFunc(f.Owners, func(owner string) bool { return wanted[ownerName(owner)] })
-				})
+				others := func(owners []string) bool {
+					return !slices.ContainsFunc(owners, func(owner string) bool { return wanted[ownerName(owner)] })
+				}
+				list.Flakes = slices.DeleteFunc(list.Flakes, func(f view.Flake) bool { return others(f.Owners) })
+				list.Rejecting = slices.DeleteFunc(list.Rejecting, func(r view.Rejecting) bool { return others(r.Owners) })
 			}
 			if s.asJSON {
 				return s.print(list)
@@ -215,6 +219,15 @@ func ownerName(owner string) string {
 }
 
 func writeFlakes(w io.Writer, list api.FlakeList, owners []string) error {
+	if len(list.Rejecting) > 0 {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "TARGET\tREJECTED\tLAST\tOWNERS")
+		for _, r := range list.Rejecting {
+			fmt.Fprintf(t, "%s\t%s\t%s, %s\t%s\n", Plain(r.Target), counted(r.Changes, "change"), minute(r.LastAt), Plain(r.LastChange), Plain(cmp.Or(listed(r.Owners), "-")))
+		}
+		t.Flush()
+		fmt.Fprintln(w)
+	}
 	if len(list.Flakes) == 0 && len(owners) > 0 {
 		owners = slices.Clone(owners)
 		for i, owner := range owners {

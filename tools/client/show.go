@@ -176,9 +176,13 @@ func queueLine(q view.Overview) string {
 	}
 	if p := q.Paused; p != nil {
 		line += "; PAUSED by " + whoAndWhy(p.Who, p.Why)
-		if !p.Since.IsZero() {
-			line += " (since " + p.Since.Local().Format(time.DateTime) + ")"
+		if since := sinceWhen(p.Since); since != "" {
+			line += " (" + since + ")"
 		}
+	}
+	if p := q.LastPause; p != nil && q.Paused == nil && time.Since(p.Until) < 24*time.Hour {
+		line += "; last paused by " + whoAndWhy(p.Who, p.Why)
+		line += " (" + strings.TrimSpace(sinceWhen(p.Since)+" until "+p.Until.Local().Format(time.DateTime)) + "), resumed by " + whoAndWhy(p.ResumedBy, p.ResumedWhy)
 	}
 	if p := q.PausedByRemote; p != nil {
 		line += "; PAUSED by the remote: " + Plain(p.Sentence)
@@ -252,6 +256,14 @@ func someTargets(list []string) string {
 }
 
 // whoAndWhy names who did something, and why if a reason was given. Requests by HTTP need not say who asks.
+// sinceWhen says since when something is so, "" if that is not known.
+func sinceWhen(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return "since " + t.Local().Format(time.DateTime)
+}
+
 func whoAndWhy(who, why string) string {
 	text := Plain(cmp.Or(who, "somebody"))
 	if why != "" {
@@ -451,7 +463,11 @@ func writeRelations(w io.Writer, requires []view.Related, ahead []view.Ahead) {
 		fmt.Fprintf(w, "  requires  %s (%s)\n", Plain(r.Change), r.State)
 	}
 	for _, a := range ahead {
-		fmt.Fprintf(w, "  ahead     %s (%s)", Plain(a.Change), a.State)
+		state := a.State
+		if a.Held {
+			state += ", held"
+		}
+		fmt.Fprintf(w, "  ahead     %s (%s)", Plain(a.Change), state)
 		if len(a.Targets) > 0 {
 			fmt.Fprintf(w, " in %s", Plain(listed(a.Targets)))
 		}

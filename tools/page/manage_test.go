@@ -364,7 +364,7 @@ func TestFlakyTargetsAreShownAndQuarantined(t *testing.T) {
 	r.open("/queues/shop")
 	r.click("a.signin", "partner")
 	r.see("Test User2, contributor")
-	r.click("header a", "Flaky targets")
+	r.click("header a", "Failing targets")
 	r.see("Targets of which a version failed")
 	w.land("round-up", "", ada, "Round prices up", map[string]string{"prices/b.txt": "fine\n"})
 	w.land("tax-table", "", cy, "New tax table", map[string]string{"tax/b.txt": "fine\n"})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -158,15 +159,37 @@ type Rejecting struct {
 	Rejections int       `json:"rejections"`
 	Changes    int       `json:"changes"`
 	LastAt     time.Time `json:"last_at"`
+	Owners     []string  `json:"owners,omitempty"`
+}
+
+// Owned returns the figures with who owns each target. It leaves the lists as they are, which others may read.
+func (a Analytics) Owned(ownersOf func(targets []string) map[string][]string) Analytics {
+	var targets []string
+	for _, r := range a.Rejections {
+		targets = append(targets, r.Target)
+	}
+	for _, f := range a.Flaky {
+		targets = append(targets, f.Target)
+	}
+	owners := ownersOf(targets)
+	a.Rejections, a.Flaky = slices.Clone(a.Rejections), slices.Clone(a.Flaky)
+	for i := range a.Rejections {
+		a.Rejections[i].Owners = owners[a.Rejections[i].Target]
+	}
+	for i := range a.Flaky {
+		a.Flaky[i].Owners = owners[a.Flaky[i].Target]
+	}
+	return a
 }
 
 // FlakyRate is the flake rate of a target: how many of its versions failed in one run and passed in another.
 type FlakyRate struct {
-	Target      string  `json:"target"`
-	Versions    int     `json:"versions"`
-	FlakeRate   float64 `json:"flake_rate"`
-	FailureRate float64 `json:"failure_rate"`
-	P50         float64 `json:"p50_s"`
+	Target      string   `json:"target"`
+	Versions    int      `json:"versions"`
+	FlakeRate   float64  `json:"flake_rate"`
+	FailureRate float64  `json:"failure_rate"`
+	P50         float64  `json:"p50_s"`
+	Owners      []string `json:"owners,omitempty"`
 }
 
 // History asks a ClickHouse. It is safe for concurrent use, and asks one question at a time.

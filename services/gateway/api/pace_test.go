@@ -28,7 +28,7 @@ func TestThePaceCountsTheLandingsOfADay(t *testing.T) {
 		}
 		return o.Pace
 	}
-	if p := pace(); p == nil || len(p.Landed) != 0 || p.WaitP95 != 0 || !p.LastLandedAt.IsZero() {
+	if p := pace(); p == nil || len(p.Landed) != 0 || p.WaitP95 != 0 || p.Waits != 0 || !p.LastLandedAt.IsZero() || p.LastLanded != nil {
 		t.Errorf("a queue in which nothing landed has the pace %+v", p)
 	}
 	for _, id := range []string{"a", "b", "c"} {
@@ -45,6 +45,9 @@ func TestThePaceCountsTheLandingsOfADay(t *testing.T) {
 	// Admitted at seconds 0 and 1, landed at 4 and 6, each two records after it was intended.
 	if p.WaitP50 <= 0 || p.WaitP95 < p.WaitP50 || p.WaitP95 > 10 || p.LastLandedAt.Sub(apitest.Start) > 10*time.Second {
 		t.Errorf("the waits are %+v", p)
+	}
+	if p.Waits != 2 || p.LastLanded == nil || *p.LastLanded != (view.Landed{Change: "b", Title: "Change b"}) {
+		t.Errorf("%d landed, and %+v did last", p.Waits, p.LastLanded)
 	}
 	now = apitest.Start.Add(6 * time.Hour)
 	if p = pace(); len(p.Landed) != 144-36 || p.Landed[len(p.Landed)-1] != 2 || p.WaitP95 != 0 {

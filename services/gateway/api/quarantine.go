@@ -29,10 +29,12 @@ type QuarantineList struct {
 	Quarantines []view.Quarantine `json:"quarantines"`
 }
 
-// FlakeList is GET /v1/queues/{queue}/flakes, those that cost most first.
+// FlakeList is GET /v1/queues/{queue}/flakes: the targets for which changes were rejected, those that rejected most first, and those that
+// contradicted themselves, those that cost most first.
 type FlakeList struct {
-	Queue  string       `json:"queue"`
-	Flakes []view.Flake `json:"flakes"`
+	Queue     string           `json:"queue"`
+	Rejecting []view.Rejecting `json:"rejecting"`
+	Flakes    []view.Flake     `json:"flakes"`
 }
 
 func (h *handler) serveQuarantines(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +48,7 @@ func (h *handler) serveQuarantines(w http.ResponseWriter, r *http.Request) {
 
 func (h *handler) serveFlakes(w http.ResponseWriter, r *http.Request) {
 	list := FlakeList{Queue: r.PathValue("queue")}
-	if err := h.readThen(r, func(q *view.Queue, _ time.Time) { list.Flakes = q.Flakes() }); err != nil {
+	if err := h.readThen(r, func(q *view.Queue, _ time.Time) { list.Rejecting, list.Flakes = q.Rejecting(), q.Flakes() }); err != nil {
 		h.writeFailure(w, r, err)
 		return
 	}

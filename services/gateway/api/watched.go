@@ -243,7 +243,7 @@ func (h *handler) part(q *view.Queue, k partKey) any {
 	case PartGraph:
 		return q.Graph()
 	case PartFlakes:
-		return FlakeList{Queue: k.queue, Flakes: q.Flakes()}
+		return FlakeList{Queue: k.queue, Rejecting: q.Rejecting(), Flakes: q.Flakes()}
 	case PartQuarantines:
 		return QuarantineList{Queue: k.queue, Quarantines: q.Quarantines()}
 	case PartChanges:

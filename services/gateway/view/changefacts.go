@@ -16,6 +16,7 @@ import (
 
 // foldChangeFact takes a fact of landfall.changes. One that the lineup did not apply changed nothing and is not shown.
 func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
+	paused := q.lineup.Paused
 	consequence := q.lineup.Apply(e.Message, e.Offset)
 	if !consequence.Applied {
 		return consequence
@@ -54,6 +55,10 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
 		q.foldPush(f)
 	case *eventsv1.ChangeLanded:
 		q.landOverPushes(f)
+	case *eventsv1.QueueResumed:
+		if paused != nil {
+			q.lastPause = &PauseOver{pauseOf(paused), stamp(f.StampUs, e.Time), f.Who, f.Why}
+		}
 	case *eventsv1.LandingsPaused:
 		q.foldPauseByRemote(f.StampUs, e.Time)
 	case *eventsv1.LandingsResumed:

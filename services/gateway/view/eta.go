@@ -98,6 +98,14 @@ func (q *Queue) noEstimate(c *change, published string) string {
 		return eta.WaitsForUnknown
 	}
 	switch published {
+	case eta.WaitsForUnknown:
+		var ahead []string
+		for _, a := range node.GetAhead() {
+			ahead = append(ahead, a.Change.GetChange())
+		}
+		if _, by := q.stuckAhead(ahead); by != "" && len(q.lineup.Pending(by).Holds) > 0 {
+			return published + ": " + by + " is held"
+		}
 	case eta.Paused, eta.PausedByRemote, eta.Held, eta.NotAnalyzed:
 		return notEstimated
 	case eta.Blocked:

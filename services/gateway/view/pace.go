@@ -19,12 +19,20 @@ type Pace struct {
 	// none.
 	Since  time.Time `json:"since"`
 	Landed []int     `json:"landed"`
-	// LastLandedAt is when the last change landed.
+	// LastLandedAt is when the last change landed, which is LastLanded.
 	LastLandedAt time.Time `json:"last_landed_at,omitzero"`
-	// WaitP50 and WaitP95 are in seconds: within how long half, and 95 of 100, of the changes landed, of those that did in the last
-	// four hours. Both are 0 if none did.
+	LastLanded   *Landed   `json:"last_landed,omitempty"`
+	// Waits is how many changes landed in the last four hours. WaitP50 and WaitP95 are in seconds: within how long half, and 95 of 100, of
+	// them did. Both are 0 if none did.
+	Waits   int     `json:"waits"`
 	WaitP50 float64 `json:"wait_p50_s"`
 	WaitP95 float64 `json:"wait_p95_s"`
+}
+
+// Landed is a change that has landed.
+type Landed struct {
+	Change string `json:"change"`
+	Title  string `json:"title,omitempty"`
 }
 
 // Pace returns how fast the queue has landed changes up to now.
@@ -38,7 +46,7 @@ func (q *Queue) Pace(now time.Time) *Pace {
 			continue
 		}
 		if c.end.at.After(p.LastLandedAt) {
-			p.LastLandedAt = c.end.at
+			p.LastLandedAt, p.LastLanded = c.end.at, &Landed{c.admission.Change, c.admission.Title}
 		}
 		if step := int(c.end.at.Sub(p.Since) / paceStep); step >= 0 && step < paceSteps && !c.end.at.Before(p.Since) {
 			counts[step]++
@@ -51,6 +59,7 @@ func (q *Queue) Pace(now time.Time) *Pace {
 	p.Landed = append(p.Landed, counts[:used]...)
 	if n := len(waits); n > 0 {
 		slices.Sort(waits)
+		p.Waits = n
 		p.WaitP50, p.WaitP95 = waits[(n-1)/2].Seconds(), waits[(n*95+99)/100-1].Seconds()
 	}
 	return p

@@ -86,6 +86,8 @@ type Queue struct {
 	lateSeq uint64 `snapshot:"-"`
 	// open are the decisions that the lander has not answered yet.
 	open map[ref]openDecision
+	// lastPause is the last pause that is over, nil if there was none.
+	lastPause *PauseOver
 	// unreachable is what keeps the lander from working on the mainline, nil if nothing does.
 	unreachable *eventsv1.MainlineUnreachable
 

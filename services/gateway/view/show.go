@@ -19,7 +19,7 @@ func (q *Queue) Overview() Overview {
 		Running: q.runningBuilds(), MainlineRed: q.mainlineRed(), RedBeforeQueue: q.redBeforeQueue(), RedSince: q.redSince(), MainlineFailures: q.mainlineFailures(), NeedRetry: q.needRetry(), Analyzed: q.known.Mainline().GetAnalyzed(),
 		Repository: q.known.Settings().GetRepository(), Branch: q.known.Settings().GetBranch(), Strategy: q.known.Settings().GetStrategy(),
 		Workers: int(q.known.Settings().GetWorkers()), Unreachable: q.trouble(), PausedByRemote: q.pausedByRemote(), ServiceTroubles: q.serviceTroubles,
-		Shadow: q.shadow,
+		Shadow: q.shadow, LastPause: q.lastPause,
 	}
 	o.Pool, o.Unproven = q.pool(), int(q.survey.GetUnproven())
 	for _, k := range slices.Sorted(maps.Keys(q.priority.models)) {
@@ -30,10 +30,8 @@ func (q *Queue) Overview() Overview {
 		o.Unreachable = q.refusing()
 	}
 	if p := q.lineup.Paused; p != nil {
-		o.Paused = &Pause{Who: p.Who, Why: p.Why}
-		if p.SinceUS != 0 {
-			o.Paused.Since = time.UnixMicro(p.SinceUS).UTC()
-		}
+		paused := pauseOf(p)
+		o.Paused = &paused
 	}
 	for _, f := range q.quarantines.List() {
 		if o.QuarantinedTotal++; len(o.Quarantined) < maxAnalysedShown {
@@ -53,6 +51,14 @@ func (q *Queue) Overview() Overview {
 		}
 	}
 	return o
+}
+
+func pauseOf(p *lineup.Pause) Pause {
+	pause := Pause{Who: p.Who, Why: p.Why}
+	if p.SinceUS != 0 {
+		pause.Since = time.UnixMicro(p.SinceUS).UTC()
+	}
+	return pause
 }
 
 // Pending lists the changes in the queue, in order. What keeps the whole queue from landing is in its Overview alone.

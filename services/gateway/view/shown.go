@@ -398,6 +398,8 @@ type Overview struct {
 	// Shadow: others land, and the queue decides what it would have done. It pushes nothing.
 	Shadow bool   `json:"shadow,omitempty"`
 	Paused *Pause `json:"paused,omitempty"`
+	// LastPause is the last one that is over.
+	LastPause *PauseOver `json:"last_pause,omitempty"`
 	// PausedByRemote is given while the remote refuses every push.
 	PausedByRemote *RemotePause `json:"paused_by_remote,omitempty"`
 	Pending        int          `json:"pending"`
@@ -477,6 +479,14 @@ type Pause struct {
 	Why string `json:"why"`
 	// Since is missing if the queue was paused before this time was recorded.
 	Since time.Time `json:"since,omitzero"`
+}
+
+// PauseOver is a pause of a queue that was resumed.
+type PauseOver struct {
+	Pause
+	Until      time.Time `json:"until"`
+	ResumedBy  string    `json:"resumed_by"`
+	ResumedWhy string    `json:"resumed_why"`
 }
 
 // RemotePause is why landings are paused by the remote: it refuses every push. The lander tries again by itself.

@@ -49,6 +49,12 @@ func (q *Queue) Snapshot() *snapshotv1.GatewayView {
 		m.Early = append(m.Early, &snapshotv1.GatewayEarly{Revision: w.revision(of), Events: w.events(events)})
 	}
 	m.Answered = w.numbers(q.early.order)
+	if p := q.lastPause; p != nil {
+		m.LastPause = &snapshotv1.GatewayPause{Who: p.Who, Why: p.Why, Until: timeMessage(p.Until), ResumedBy: p.ResumedBy, ResumedWhy: p.ResumedWhy}
+		if !p.Since.IsZero() {
+			m.LastPause.Since = timeMessage(p.Since)
+		}
+	}
 	m.Texts = w.List
 	return m
 }
@@ -76,6 +82,9 @@ func Restore(m *snapshotv1.GatewayView, name string, limits Limits) (*Queue, err
 		q.owners[o.Target] = o.Owners
 	}
 	q.restorePushes(m.GetPushes())
+	if p := m.GetLastPause(); p != nil {
+		q.lastPause = &PauseOver{Pause{p.Who, p.Why, timeIn(p.Since)}, timeIn(p.Until), p.ResumedBy, p.ResumedWhy}
+	}
 	q.check, q.survey, q.priority.ranking = m.GetCheck(), m.GetSurvey(), m.GetRanking()
 	for _, c := range m.GetChanges() {
 		r.change(q, c)

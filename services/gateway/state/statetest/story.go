@@ -150,7 +150,7 @@ func (s *Story) Next() (out []journal.Entry) {
 			put(events.TopicChanges, &eventsv1.QuarantineEnded{Target: f.Target, StampUs: s.now})
 		}
 	case kind == 4:
-		put(events.TopicChanges, &eventsv1.QueueResumed{Who: "sre"})
+		put(events.TopicChanges, &eventsv1.QueueResumed{Who: "sre", Why: "it is over", StampUs: s.now})
 		put(events.TopicChanges, &eventsv1.MainlineReachable{StampUs: s.now})
 		put(events.TopicChanges, &eventsv1.LandingsResumed{StampUs: s.now})
 	case kind == 5:

@@ -162,13 +162,13 @@ function Shown({ of }: { of: Figures }) {
       )}
       <section class="plot">
         <h2>Targets that rejected changes</h2>
-        <p class="soft">In the time that is shown, those that rejected most first. A change that came again and was rejected again is one change.</p>
+        <p class="soft">In the time that is shown, those that rejected most first. A change that came again and was rejected again is one change. <a href={flakesPath(of.queue)}>Failing targets</a> has those of the changes that the queue keeps.</p>
         {of.rejections.length === 0 ? (
           <p class="soft">None did in this time.</p>
         ) : (
           <div class="wide" tabIndex={0} role="group" aria-label="Targets that rejected changes">
             <table class="facts">
-              <Head of={["target", "rejections", "changes", "last"]} />
+              <Head of={["target", "rejections", "changes", "last", "owners"]} />
               <tbody>
                 {of.rejections.map((r) => (
                   <tr key={r.target}>
@@ -186,6 +186,7 @@ function Shown({ of }: { of: Figures }) {
                         {x(Date.parse(r.last_at))}
                       </time>
                     </td>
+                    <td>{r.owners?.map(plain).join(", ") || "nobody is named"}</td>
                   </tr>
                 ))}
               </tbody>
@@ -196,14 +197,14 @@ function Shown({ of }: { of: Figures }) {
       <section class="plot">
         <h2>Flaky targets of the whole history</h2>
         <p class="soft">
-          <a href={flakesPath(of.queue)}>Those that are known now</a>, with what each costs, its owners and quarantines.
+          The share is of all versions that ran. <a href={flakesPath(of.queue)}>Failing targets</a> counts from the first flake on, and older ones weigh less; it has what each costs, and quarantines.
         </p>
         {of.flaky.length === 0 ? (
           <p class="soft">No version of a target failed in one run and passed in another, in the whole history.</p>
         ) : (
           <div class="wide" tabIndex={0} role="group" aria-label="Flaky targets">
             <table class="facts">
-              <Head of={["target", "flaky versions", "failing", "half took"]} />
+              <Head of={["target", "flaky versions", "failing", "half took", "owners"]} />
               <tbody>
                 {of.flaky.map((f) => (
                   <tr key={f.target}>
@@ -217,6 +218,7 @@ function Shown({ of }: { of: Figures }) {
                     </td>
                     <td>{percent(f.failure_rate)}</td>
                     <td>{seconds(f.p50_s)}</td>
+                    <td>{f.owners?.map(plain).join(", ") || "nobody is named"}</td>
                   </tr>
                 ))}
               </tbody>

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact"
 import { useEffect } from "preact/hooks"
 import { Actions } from "./act"
-import { Failed, Futures, Landed, Timeline, Waits } from "./facts"
+import { Failed, Futures, Landed, Said, Timeline, Waits } from "./facts"
 import { Header, Notice } from "./frame"
 import { Numbers } from "./numbers"
 import type { Change as Detail } from "./openapi"
@@ -96,7 +96,7 @@ function Known({ of }: { of: Detail }) {
         <Actions of={of} />
       </div>
       <p class="sentence">
-        <bdi>{plain(of.why)}</bdi>
+        <Said of={of} text={of.why} />
       </p>
       <div class="columns">
         <div>

@@ -39,7 +39,7 @@ export function Failed({ of }: { of: Change }) {
   return (
     <section class="failed">
       <h2>What failed</h2>
-      {!of.why.includes(f?.sentence ?? r!.message) && <p>{plain(sentence(f?.sentence ?? r!.message))}</p>}
+      {!of.why.includes(f?.sentence ?? r!.message) && <p>{plain(f?.sentence.startsWith(f.target) ? `${f.sentence}.` : sentence(f?.sentence ?? r!.message))}</p>}
       {f && f.lines.length > 0 && (
         <pre class="block decisive" tabIndex={0}>
           {f.lines.map(plain).join("\n")}
@@ -138,7 +138,7 @@ export function Waits({ of }: { of: Change }) {
       {reasons.length > 0 && (
         <ul class="reasons">
           {reasons.map((r) => (
-            <Why key={r.code + r.sentence} of={r} queue={of.queue} listed={ahead} />
+            <Why key={r.code + r.sentence} of={r} change={of} listed={ahead} />
           ))}
         </ul>
       )}
@@ -159,16 +159,38 @@ export function Waits({ of }: { of: Change }) {
 
 const notListed = (of: Reason, listed: Ahead[]) => (of.changes ?? []).filter((id) => !listed.some((a) => a.change === id))
 
-// Why is a reason, with links to changes that are not listed below it.
-function Why({ of, queue, listed }: { of: Reason; queue: string; listed: Ahead[] }) {
-  const others = notListed(of, listed)
+// Said is a sentence of a change, in which the changes that its reasons name are links, with their titles on hover.
+export function Said({ of, text }: { of: Change; text: string }) {
+  const titles = new Map([...of.reasons.flatMap((r) => r.changes ?? []).map((id) => [id, ""] as const), ...(of.ahead ?? []).map((a) => [a.change, a.title ?? ""] as const)])
+  const ids = [...titles.keys()].filter((id) => id !== of.change).sort((a, b) => b.length - a.length)
+  if (ids.length === 0) return <bdi>{plain(text)}</bdi>
+  // An id ends where a character that ids have does not go on.
+  const pattern = new RegExp(`(?<![\\w/.-])(${ids.map((id) => id.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")).join("|")})(?![\\w/-]|\\.\\w)`, "u")
+  return (
+    <bdi>
+      {text.split(pattern).map((part, i) =>
+        i % 2 === 0 ? (
+          plain(part)
+        ) : (
+          <a key={i} href={changePath(of.queue, part)} title={plain(titles.get(part) ?? "") || undefined}>
+            <bdi>{plain(part)}</bdi>
+          </a>
+        ),
+      )}
+    </bdi>
+  )
+}
+
+// Why is a reason, with links to changes that are neither in its sentence nor listed below it.
+function Why({ of, change, listed }: { of: Reason; change: Change; listed: Ahead[] }) {
+  const others = notListed(of, listed).filter((id) => !of.sentence.includes(id))
   return (
     <li>
-      <bdi>{plain(of.sentence)}</bdi>
+      <Said of={change} text={of.sentence} />
       {others.length > 0 && (
         <span class="names">
           {others.slice(0, 8).map((id) => (
-            <ChangeLink key={id} queue={queue} id={id} />
+            <ChangeLink key={id} queue={change.queue} id={id} />
           ))}
         </span>
       )}
@@ -189,6 +211,7 @@ function AheadRow({ of, queue }: { of: Ahead; queue: string }) {
       </td>
       <td>
         <State name={of.state} />
+        {of.held && <span class="state held">‖ held</span>}
       </td>
       <td>
         {of.required && "is required by it. "}
@@ -340,7 +363,7 @@ export function Landed({ of }: { of: Change }) {
       </p>
       {l.bypassed && (
         <p class="soft">
-          It passed{" "}
+          It landed before these, which were ahead of it:{" "}
           {l.bypassed.slice(0, 8).map((id) => (
             <>
               <ChangeLink key={id} queue={of.queue} id={id} />{" "}

@@ -1,19 +1,21 @@
-// The page of a queue's flaky targets: what each costs, who owns it, and what is quarantined until when.
+// The page of a queue's targets that fail: which rejected changes, which are flaky and what that costs, who owns them, and what is
+// quarantined until when.
 
 import { useSignal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import { Ask, send } from "./act"
 import { Notice } from "./frame"
 import { useMay } from "./me"
-import type { Flake, FlakeList, Quarantine, QuarantineList } from "./openapi"
+import type { Flake, FlakeList, Quarantine, QuarantineList, RejectingNow } from "./openapi"
 import { QueuePage } from "./queuepage"
 import { changePath, choose, query } from "./router"
 import { partOf, watch } from "./store"
+import { Bar } from "./whatif"
 import { Ago, duration, exact, plain, plural } from "./words"
 
 export function Flakes({ queue }: { queue: string }) {
   return (
-    <QueuePage title="Flaky targets" queue={queue} lead="Targets of which a version failed and then passed with nothing changed, those that cost most first.">
+    <QueuePage title="Failing targets" queue={queue}>
       <Known queue={queue} />
     </QueuePage>
   )
@@ -25,22 +27,23 @@ type Asked = { quarantine: string } | { end: string }
 function Known({ queue }: { queue: string }) {
   useEffect(() => watch({ part: `flakes ${queue}` }), [queue])
   useEffect(() => watch({ part: `quarantines ${queue}` }), [queue])
-  const flakes = partOf<FlakeList>(`flakes ${queue}`).value?.flakes
+  const { flakes, rejecting } = partOf<FlakeList>(`flakes ${queue}`).value ?? {}
   const quarantines = partOf<QuarantineList>(`quarantines ${queue}`).value?.quarantines
   const asked = useSignal<Asked | undefined>(undefined)
   const may = useMay(queue)
-  if (!flakes || !quarantines) return <p class="soft">Reading the targets…</p>
+  if (!flakes || !rejecting || !quarantines) return <p class="soft">Reading the targets…</p>
   const acts = !!may?.("quarantine").allowed
   const owner = query.value.get("owner") ?? ""
-  const owners = [...new Set(flakes.flatMap((f) => f.owners ?? []))].sort()
+  const owners = [...new Set([...flakes, ...rejecting].flatMap((f) => f.owners ?? []))].sort()
   const shown = owner ? flakes.filter((f) => f.owners?.includes(owner)) : flakes
+  const rejected = owner ? rejecting.filter((r) => r.owners?.includes(owner)) : rejecting
   const lost = shown.reduce((sum, f) => sum + f.lost_ms, 0)
   const ask = (what: Asked) => (asked.value = what)
   return (
     <>
       <div class="line">
         <span role="status">
-          {plural(shown.length, "flaky target")}
+          {plural(rejected.length, "target")} rejected changes; {plural(shown.length, "flaky target")}
           {shown.length > 0 && `; workers spent ${duration(lost / 1000)} on attempts that failed and were contradicted`}
         </span>
         {(owners.length > 0 || owner) && (
@@ -57,6 +60,11 @@ function Known({ queue }: { queue: string }) {
           </label>
         )}
       </div>
+      <h2>Targets that rejected changes</h2>
+      <p class="soft">Of the changes that the queue keeps, as they are now; those that rejected most first.</p>
+      {rejected.length > 0 ? <Rejected of={rejected} queue={queue} /> : <p>None did.</p>}
+      <h2>Flaky targets</h2>
+      <p class="soft">Targets of which a version failed and then passed with nothing changed, those that cost most first.</p>
       {shown.length > 0 ? (
         <Table of={shown} queue={queue} ask={acts ? ask : undefined} />
       ) : owner ? (
@@ -100,6 +108,38 @@ function Head({ of }: { of: [string, string?][] }) {
         ))}
       </tr>
     </thead>
+  )
+}
+
+function Rejected({ of, queue }: { of: RejectingNow[]; queue: string }) {
+  return (
+    <div class="wide" tabIndex={0} role="group" aria-label="Targets that rejected changes">
+      <table class="facts">
+        <Head of={[["target"], ["changes", "How many changes were rejected for it"], ["last"], ["owners", "By the manifests and the CODEOWNERS file of the mainline"]]} />
+        <tbody>
+          {of.map((r) => (
+            <tr key={r.target}>
+              <td>
+                <code>
+                  <bdi>{plain(r.target)}</bdi>
+                </code>
+              </td>
+              <td>
+                <Bar of={r.changes} most={of[0]!.changes} says={r.changes.toLocaleString()} />
+              </td>
+              <td>
+                <Ago at={r.last_at} />
+                {": "}
+                <a href={changePath(queue, r.last_change)}>
+                  <bdi>{plain(r.last_title || r.last_change)}</bdi>
+                </a>
+              </td>
+              <td>{r.owners?.map(plain).join(", ") || "nobody is named"}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   )
 }
 

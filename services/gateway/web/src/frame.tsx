@@ -41,7 +41,7 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
         {queue !== undefined && (
           <>
             <a class="soft" href={flakesPath(queue)}>
-              Flaky targets
+              Failing targets
             </a>
             <a class="soft" href={modelsPath(queue)}>
               Models

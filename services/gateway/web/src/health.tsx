@@ -2,6 +2,7 @@
 
 import { useComputed } from "@preact/signals"
 import type { Overview, Pace } from "./openapi"
+import { changePath } from "./router"
 import { Ago, duration, exact, now, plural, plain } from "./words"
 
 // troubles are the sentences of what keeps a queue from landing, the worst first.
@@ -26,6 +27,19 @@ export function Troubles({ of }: { of: Overview }) {
         ))}
       </ul>
     </div>
+  )
+}
+
+// LastPause is the last pause that is over, for a day.
+export function LastPause({ of }: { of: Overview }) {
+  const p = of.last_pause
+  if (!p || of.paused || now.value - Date.parse(p.until) > 86_400_000) return null
+  return (
+    <p class="soft last-pause">
+      <bdi>
+        {plain(`Last paused by ${p.who || "somebody"}${p.since ? ` since ${exact(p.since)}` : ""}${p.why ? `: ${p.why}` : ""}. Resumed by ${p.resumed_by || "somebody"} at ${exact(p.until)}${p.resumed_why ? `: ${p.resumed_why}` : ""}.`)}
+      </bdi>
+    </p>
   )
 }
 
@@ -56,18 +70,23 @@ export function Figures({ of }: { of: Overview }) {
     <dl class="figures">
       <Figure name="in the queue" value={of.pending.toLocaleString()} title={`${of.waiting} waiting, ${of.testing} testing, ${of.passed} passed`} />
       {pace && <Figure name="landed today" value={landedToday(pace).toLocaleString()} />}
-      {pace && pace.wait_p95_s > 0 && <Figure name="P50" value={duration(pace.wait_p50_s)} title="Half of the changes of the last four hours landed within this time." />}
-      {pace && pace.wait_p95_s > 0 && <Figure name="P95" value={duration(pace.wait_p95_s)} title="95 of 100 changes of the last four hours landed within this time." />}
+      {pace && pace.waits >= 2 && <Figure name={`P50 of ${pace.waits.toLocaleString()}`} value={duration(pace.wait_p50_s)} title="Half of the changes that landed in the last four hours did so within this time." />}
+      {pace && pace.waits >= 20 && <Figure name={`P95 of ${pace.waits.toLocaleString()}`} value={duration(pace.wait_p95_s)} title="95 of 100 changes that landed in the last four hours did so within this time." />}
       {of.pool ? (
         <Figure name="workers" value={`${of.pool.busy_workers} of ${of.pool.workers}`} title={`${plural(of.pool.running_steps, "step")} running, ${of.pool.open_steps} open, in the pool ${of.pool.name}`} />
       ) : of.workers > 0 && (
         <Figure name="builds" value={`${of.running_builds} of ${of.workers}`} />
       )}
       {pace?.last_landed_at && (
-        <div>
+        <div class="last">
           <dt>last landing</dt>
           <dd>
             <Ago at={pace.last_landed_at} />
+            {pace.last_landed && (
+              <a href={changePath(of.queue, pace.last_landed.change)}>
+                <bdi>{plain(pace.last_landed.title || pace.last_landed.change)}</bdi>
+              </a>
+            )}
           </dd>
         </div>
       )}

@@ -261,7 +261,17 @@ export interface QuarantineList {
 
 export interface FlakeList {
   queue: string
+  rejecting: RejectingNow[]
   flakes: Flake[]
+}
+
+export interface RejectingNow {
+  target: string
+  owners?: string[]
+  changes: number
+  last_at: string
+  last_change: string
+  last_title?: string
 }
 
 export interface Quarantine {
@@ -391,6 +401,7 @@ export interface Rejecting {
   rejections: number
   changes: number
   last_at: string
+  owners?: string[]
 }
 
 export interface FlakyRate {
@@ -399,6 +410,7 @@ export interface FlakyRate {
   flake_rate: number
   failure_rate: number
   p50_s: number
+  owners?: string[]
 }
 
 export interface Timeline {
@@ -476,6 +488,7 @@ export interface Overview {
   sequence: number
   shadow?: boolean
   paused?: Pause
+  last_pause?: PauseOver
   paused_by_remote?: RemotePause
   pending: number
   waiting: number
@@ -504,8 +517,15 @@ export interface Pace {
   since: string
   landed: number[]
   last_landed_at?: string
+  last_landed?: Landed
+  waits: number
   wait_p50_s: number
   wait_p95_s: number
+}
+
+export interface Landed {
+  change: string
+  title?: string
 }
 
 export interface Part {
@@ -628,6 +648,15 @@ export interface Pause {
   who: string
   why: string
   since?: string
+}
+
+export interface PauseOver {
+  who: string
+  why: string
+  since?: string
+  until: string
+  resumed_by: string
+  resumed_why: string
 }
 
 export interface RemotePause {
@@ -995,6 +1024,7 @@ export interface Ahead {
   title?: string
   revision: number
   state: "waiting" | "testing" | "passed" | "landed" | "dropped" | "rejected" | "ejected" | "cancelled"
+  held?: boolean
   targets?: string[]
   merge_conflict?: boolean
   required?: boolean

@@ -21,7 +21,7 @@ const titles: Record<string, string> = { services: "Services", "dead-letters": "
 function Page() {
   const r = route.value
   useEffect(() => {
-    const parts = r.page === "queue" ? [r.queue] : r.page === "pool" ? ["Workers", r.pool] : r.page === "models" ? ["Models", r.queue] : r.page === "analytics" ? ["Figures", r.queue] : r.page === "flakes" ? ["Flaky targets", r.queue] : r.page === "change" ? [r.change, r.queue] : r.page in titles ? [titles[r.page]!] : []
+    const parts = r.page === "queue" ? [r.queue] : r.page === "pool" ? ["Workers", r.pool] : r.page === "models" ? ["Models", r.queue] : r.page === "analytics" ? ["Figures", r.queue] : r.page === "flakes" ? ["Failing targets", r.queue] : r.page === "change" ? [r.change, r.queue] : r.page in titles ? [titles[r.page]!] : []
     document.title = [...parts, "Landfall"].join(" · ")
   }, [r])
   switch (r.page) {

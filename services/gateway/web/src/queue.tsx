@@ -6,7 +6,7 @@ import { mostPicked, Pausing, Several } from "./act"
 import { MainlineFails } from "./facts"
 import { QueueGraph } from "./graph"
 import { Header, Notice, typing } from "./frame"
-import { Figures, Landings, Moving, Troubles } from "./health"
+import { Figures, Landings, LastPause, Moving, Troubles } from "./health"
 import { isMine, me, useMay } from "./me"
 import type { Overview, Summary } from "./openapi"
 import { Connecting } from "./queues"
@@ -71,6 +71,7 @@ function Known({ of }: { of: Overview }) {
       <Troubles of={of} />
       <MainlineFails of={of} />
       <Figures of={of} />
+      <LastPause of={of} />
       <Filters table={table} />
       {query.value.get("view") === "graph" ? <AsGraph of={of} /> : <Rows of={of} table={table} />}
     </>

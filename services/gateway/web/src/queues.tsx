@@ -1,6 +1,6 @@
 // The page of all queues.
 
-import { Figures, Landings, Moving, Troubles } from "./health"
+import { Figures, Landings, LastPause, Moving, Troubles } from "./health"
 import { Header, Notice, SignIn } from "./frame"
 import type { Overview } from "./openapi"
 import { queuePath } from "./router"
@@ -57,6 +57,7 @@ function Card({ of }: { of: Overview }) {
       </p>
       <Troubles of={of} />
       <Figures of={of} />
+      <LastPause of={of} />
     </li>
   )
 }

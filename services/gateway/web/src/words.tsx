@@ -75,9 +75,10 @@ export function etaTitle(eta: ETA | undefined): string {
   return `${late}As likely before ${exact(eta.median)} as after it; in half of the cases between ${exact(eta.from_50!)} and ${exact(eta.to_50!)}, in nine of ten between ${exact(eta.from_90!)} and ${exact(eta.to_90!)}.${lands}`
 }
 
-// etaSure is how sure an estimate is, "" if there is none that says something.
+// etaSure is how sure an estimate is, or why there is none; "" if neither is known.
 export function etaSure(eta: ETA | undefined, from: number): string {
-  if (!eta || eta.unknown || !eta.to_50 || !eta.to_90) return ""
+  if (eta?.unknown) return eta.unknown
+  if (!eta || !eta.to_50 || !eta.to_90) return ""
   const most = (Date.parse(eta.to_90) - from) / 1000
   return [most > 0 ? `19 of 20 within ${duration(most)}` : "", eta.lands === undefined ? "" : `lands with ${Math.round(eta.lands * 100)} %`].filter((text) => text !== "").join("; ")
 }
