@@ -183,7 +183,7 @@ user.email; --owner @shop/payments for a team's.`, none,
 					return !slices.ContainsFunc(owners, func(owner string) bool { return wanted[ownerName(owner)] })
 				}
 				list.Flakes = slices.DeleteFunc(list.Flakes, func(f view.Flake) bool { return others(f.Owners) })
-				list.Rejecting = slices.DeleteFunc(list.Rejecting, func(r view.Rejecting) bool { return others(r.Owners) })
+				list.Rejecting = slices.DeleteFunc(list.Rejecting, func(r view.RejectingTarget) bool { return others(r.Owners) })
 			}
 			if s.asJSON {
 				return s.print(list)

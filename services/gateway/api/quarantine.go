@@ -32,9 +32,9 @@ type QuarantineList struct {
 // FlakeList is GET /v1/queues/{queue}/flakes: the targets for which changes were rejected, those that rejected most first, and those that
 // contradicted themselves, those that cost most first.
 type FlakeList struct {
-	Queue     string           `json:"queue"`
-	Rejecting []view.Rejecting `json:"rejecting"`
-	Flakes    []view.Flake     `json:"flakes"`
+	Queue     string                 `json:"queue"`
+	Rejecting []view.RejectingTarget `json:"rejecting"`
+	Flakes    []view.Flake           `json:"flakes"`
 }
 
 func (h *handler) serveQuarantines(w http.ResponseWriter, r *http.Request) {

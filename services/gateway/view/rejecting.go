@@ -8,8 +8,8 @@ import (
 	"landfall.build/engine/lineup"
 )
 
-// Rejecting is a target for which changes were rejected.
-type Rejecting struct {
+// RejectingTarget is a target for which changes were rejected.
+type RejectingTarget struct {
 	Target string   `json:"target"`
 	Owners []string `json:"owners,omitempty"`
 	// Changes is how many, LastChange the last of them.
@@ -24,8 +24,8 @@ const mostRejecting = 50
 
 // Rejecting lists the targets for which kept changes were rejected, those that rejected most first. A change that came again and has
 // another end counts no more.
-func (q *Queue) Rejecting() []Rejecting {
-	byTarget := map[string]*Rejecting{}
+func (q *Queue) Rejecting() []RejectingTarget {
+	byTarget := map[string]*RejectingTarget{}
 	for _, f := range q.finished {
 		c := q.stillFinished(f)
 		if c == nil || c.end.state != lineup.Rejected {
@@ -38,18 +38,18 @@ func (q *Queue) Rejecting() []Rejecting {
 		for _, t := range sortedUnique(targets) {
 			r := byTarget[t]
 			if r == nil {
-				r = &Rejecting{Target: t}
+				r = &RejectingTarget{Target: t}
 				byTarget[t] = r
 			}
 			r.Changes++
 			r.LastAt, r.LastChange, r.LastTitle = c.end.at, c.admission.Change, c.admission.Title
 		}
 	}
-	out := []Rejecting{}
+	out := []RejectingTarget{}
 	for _, r := range byTarget {
 		out = append(out, *r)
 	}
-	slices.SortFunc(out, func(a, b Rejecting) int {
+	slices.SortFunc(out, func(a, b RejectingTarget) int {
 		return cmp.Or(cmp.Compare(b.Changes, a.Changes), b.LastAt.Compare(a.LastAt), cmp.Compare(a.Target, b.Target))
 	})
 	out = out[:min(len(out), mostRejecting)]

@@ -6,7 +6,7 @@ import { useEffect } from "preact/hooks"
 import { Ask, send } from "./act"
 import { Notice } from "./frame"
 import { useMay } from "./me"
-import type { Flake, FlakeList, Quarantine, QuarantineList, RejectingNow } from "./openapi"
+import type { Flake, FlakeList, Quarantine, QuarantineList, RejectingTarget } from "./openapi"
 import { QueuePage } from "./queuepage"
 import { changePath, choose, query } from "./router"
 import { partOf, watch } from "./store"
@@ -111,7 +111,7 @@ function Head({ of }: { of: [string, string?][] }) {
   )
 }
 
-function Rejected({ of, queue }: { of: RejectingNow[]; queue: string }) {
+function Rejected({ of, queue }: { of: RejectingTarget[]; queue: string }) {
   return (
     <div class="wide" tabIndex={0} role="group" aria-label="Targets that rejected changes">
       <table class="facts">

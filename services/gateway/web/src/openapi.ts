@@ -261,11 +261,11 @@ export interface QuarantineList {
 
 export interface FlakeList {
   queue: string
-  rejecting: RejectingNow[]
+  rejecting: RejectingTarget[]
   flakes: Flake[]
 }
 
-export interface RejectingNow {
+export interface RejectingTarget {
   target: string
   owners?: string[]
   changes: number
@@ -650,10 +650,7 @@ export interface Pause {
   since?: string
 }
 
-export interface PauseOver {
-  who: string
-  why: string
-  since?: string
+export interface PauseOver extends Pause {
   until: string
   resumed_by: string
   resumed_why: string
