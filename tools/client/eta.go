@@ -55,8 +55,10 @@ func briefETA(e *view.ETA, now time.Time) string {
 	return fmt.Sprintf("%d %s (%d-%d)", u.remaining(e.Median, now), u.name, u.remaining(e.From90, now), u.remaining(e.To90, now))
 }
 
-// late reports whether the upper end of the interval of 90 % passed more than a minute ago.
-func late(e *view.ETA, now time.Time) bool { return now.Sub(e.To90) > time.Minute }
+// late reports whether the upper end of the interval of 90 % passed more than a minute ago, or what runs has taken longer than predicted.
+func late(e *view.ETA, now time.Time) bool {
+	return now.Sub(e.To90) > time.Minute || !e.OverdueFrom.IsZero() && now.Sub(e.OverdueFrom) > time.Minute
+}
 
 // decided is a sentence, after others, about when a change will be decided; "" if there is no estimate that says something.
 func decided(e *view.ETA, now time.Time) string {

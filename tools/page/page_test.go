@@ -169,6 +169,14 @@ func TestAReaderFollowsAndSteersChanges(t *testing.T) {
 	if chosen := evaluate[int](r, `document.querySelectorAll(".lines li.chosen").length`); chosen != 1 {
 		t.Errorf("the address %s does not choose the line", again)
 	}
+	r.do(chromedp.SendKeys(".log input", "a BUG"))
+	r.see("1 line found")
+	if lines := evaluate[[]string](r, `[...document.querySelectorAll(".lines li span[dir]")].map((e) => e.innerText)`); !slices.Equal(lines, []string{"tax/b.txt:1:a bug"}) {
+		t.Errorf("what is found is %q", lines)
+	}
+	if whole := evaluate[string](r, `fetch(document.querySelector(".log a[download]").href).then((a) => a.text())`); !strings.HasPrefix(whole, "checking tax\n") || !strings.Contains(whole, "tax/b.txt:1:a bug") {
+		t.Errorf("what is downloaded is %q", whole)
+	}
 
 	// Hold, release and cancel, each after it is confirmed, with the reader's name.
 	r.open("/queues/shop")
@@ -308,14 +316,14 @@ func TestNothingOfAChangeRuns(t *testing.T) {
 	r := newReader(t, w)
 	r.look(sizes[0], "light")
 	const hurt = `<img src=x onerror="globalThis.hurt=1"><script>globalThis.hurt=1</script>'"><svg/onload=alert(1)>`
-	long := strings.Repeat("word", 5_000)
+	long := strings.Repeat("word", 1<<18) // 1 MB
 	branch := "feature/<img/src=x/onerror=alert(1)>&\"';%2F"
 	branch = w.land(branch, "", hurt, hurt, map[string]string{"prices/b.txt": "fine\n"})
 	w.land("long", "<b>bold</b>/../%00", "Ada "+long[:200], long[:900], map[string]string{"cart/b.txt": "fine\n"})
 	w.land("turned", "", "\u05d0\u05d3\u05d4 <ada@example.com>", "\u05db\u05d5\u05ea\u05e8\u05ea (abc) 12", map[string]string{"search/b.txt": "fine\n"})
 	w.land("output", "", ada, "Output that hurts", map[string]string{
 		"tax/landfall.yaml": "targets:\n  - name: tax\n    kind: test\n    sources: [\"*.txt\", \"*.out\"]\n    steps: [{ name: check, run: [sh, -c, \"cat tax/*.out; exit 1\"] }]\n",
-		"tax/x.out":         "error: " + hurt + "\n\x1b]8;;javascript:alert(1)\x07link\x1b]8;;\x07\n\x1b[31m\u202eturned\x1b[0m\n\x00\x01\x02\x7f\n" + long + "\n",
+		"tax/x.out":         long + "\nerror: " + hurt + "\n\x1b]8;;javascript:alert(1)\x07link\x1b]8;;\x07\n\x1b[31m\u202eturned\x1b[0m\n\x00\x01\x02\x7f\n" + long[:20_000] + "\n",
 	})
 	for _, id := range []string{branch, "<b>bold</b>/../%00", "turned", "output"} {
 		r.until("the change "+id+" is decided", func() bool { s := w.state(id); return s == "landed" || s == "rejected" })
@@ -328,6 +336,26 @@ func TestNothingOfAChangeRuns(t *testing.T) {
 		r.shoot("hostile-" + where)
 		r.check(where)
 	}
+	// So are the reasons that people give.
+	reason, err := json.Marshal(map[string]string{"who": hurt, "why": hurt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.post("/v1/queues/shop/pause", string(reason))
+	w.land("kept", "", ada, "Kept", map[string]string{"cart/k.txt": "fine\n"})
+	w.land("behind", "", ada, "Behind", map[string]string{"cart/k.txt": "fine, too\n"})
+	w.post("/v1/queues/shop/changes/kept/hold", string(reason))
+	r.open("/queues/shop")
+	r.see("Paused by <img src=x")
+	r.see("It is held by <img src=x")
+	sound("reasons")
+	r.open("/queues/shop/changes/behind")
+	r.see("What kept waits for: It is held by <img src=x")
+	sound("reasons-of-another")
+	w.post("/v1/queues/shop/resume", string(reason))
+	r.open("/queues/shop")
+	r.see("Resumed by <img src=x")
+	sound("resumed")
 	r.open("/queues/shop")
 	r.see("<script>globalThis.hurt=1</script>")
 	sound("queue")

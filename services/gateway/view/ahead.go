@@ -102,7 +102,7 @@ func (q *Queue) brokenWith(n *eventsv1.Node) map[string][]string {
 }
 
 // stuck is which pending changes wait for what does not pass by itself, as of a sequence number of the view: each with the change that
-// does, which is itself, or one ahead of it.
+// does, which is itself, or one ahead of it with which it breaks something, or does not merge.
 type stuck struct {
 	seq uint64
 	by  map[string]string
@@ -120,8 +120,12 @@ func (q *Queue) stuckAhead(ahead []string) (by, of string) {
 				q.stuck.by[id] = id
 				continue
 			}
+			if len(q.stuck.by) == 0 {
+				continue
+			}
+			breaks := q.brokenWith(n)
 			for _, a := range n.GetAhead() {
-				if first := q.stuck.by[a.Change.GetChange()]; len(q.stuck.by) > 0 && first != "" && (a.Conflicts || a.MergeConflict) {
+				if first := q.stuck.by[a.Change.GetChange()]; first != "" && (a.MergeConflict || len(breaks[a.Change.GetChange()]) > 0) {
 					q.stuck.by[id] = first
 					break
 				}

@@ -3,6 +3,7 @@ package view_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
@@ -57,6 +58,7 @@ func TestWhoIsBehindAHeldChangeReadsThatAndWhatTheTwoBreak(t *testing.T) {
 	says("a is held", "b", "a is ahead of it and breaks //x together with it."+held+"[a]")
 	says("a is held", "c", "a is ahead of it and has a merge conflict with it; b is ahead of it and conflicts with it in //y."+held+"[a b]")
 	says("a is held", "d", "b is ahead of it and conflicts with it in //z. b waits for a in turn."+held+"[b a]")
+	says("a is held", "f", "b and d are ahead of it and break //w together with it. b waits for a in turn."+held+"[b d a]")
 	s.Read(main, func(q *view.Queue) {
 		c, _ := q.Change("c")
 		if !c.Ahead[0].Held || c.Ahead[1].Held {
@@ -82,4 +84,34 @@ func TestAChangeAheadThatFailsByItselfIsNotSaidToBreakAnything(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	})
+}
+
+// TestWhatRunsLongerThanPredictedIsOverdue: its estimate is of a moment from then on, however long it goes on.
+func TestWhatRunsLongerThanPredictedIsOverdue(t *testing.T) {
+	s := begin(t)
+	s.land("a")
+	s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{node("a", 1)}})
+	s.Profile(main, &eventsv1.Profile{Predictions: []*eventsv1.Prediction{{Change: apitest.Ref("a"), Success: 1, DurationMeanUs: 60e6, DurationStdUs: 10e6, DurationSource: "targets"}}})
+	s.Schedule(main, "build-a", "a", nil, "//x", "//y")
+	s.Prepare(main, "build-a", "a", "//x", "//y")
+	s.Estimate(main, "a", "", 5, 6, 7, 9, 12)
+	overdue := func() time.Time {
+		var at time.Time
+		s.Read(main, func(q *view.Queue) {
+			c, _ := q.Change("a")
+			at = c.ETA.OverdueFrom
+		})
+		return at
+	}
+	if at := overdue(); !at.IsZero() {
+		t.Errorf("before a step runs it is overdue from %v on", at)
+	}
+	s.Fold(main, events.TopicBuilds, &eventsv1.StepLeased{Target: "//x", Hash: apitest.VersionOf("build-a", "//x"), Attempt: 1, Lease: "l", Worker: "w", Build: "build-a", StampUs: apitest.Start.UnixMicro(), UntilUs: 1 << 60})
+	if at := overdue(); !at.Equal(apitest.Start.Add(90 * time.Second)) {
+		t.Errorf("it is overdue from %v on, and began at %v", at, apitest.Start)
+	}
+	s.Finish(main, "build-a", "//x", 1, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "ok\n", "")
+	if at := overdue(); !at.IsZero() {
+		t.Errorf("once the step has ended it is overdue from %v on", at)
+	}
 }

@@ -21,6 +21,8 @@ type ETA struct {
 	To90   time.Time `json:"to_90,omitzero"`
 	// Lands is the probability that it lands then.
 	Lands float64 `json:"lands,omitempty"`
+	// OverdueFrom is from when on a step of it that runs takes longer than all of its build was predicted to. The estimate says nothing then.
+	OverdueFrom time.Time `json:"overdue_from,omitzero"`
 	// Unknown is why there is no estimate.
 	Unknown string `json:"unknown,omitempty"`
 }
@@ -53,7 +55,38 @@ func (q *Queue) eta(c *change, s standing) *ETA {
 		return &ETA{Unknown: notEstimated}
 	}
 	at := func(us int64) time.Time { return time.UnixMicro(us).UTC().Truncate(time.Second) }
-	return &ETA{Median: at(t.P50Us), From50: at(t.P25Us), To50: at(t.P75Us), From90: at(t.P5Us), To90: at(t.P95Us), Lands: t.Lands}
+	return &ETA{Median: at(t.P50Us), From50: at(t.P25Us), To50: at(t.P75Us), From90: at(t.P5Us), To90: at(t.P95Us), Lands: t.Lands, OverdueFrom: q.overdueFrom(c)}
+}
+
+// overdueFrom returns from when on each build of a change that runs has a step that takes longer than all of the build was predicted to,
+// with three standard deviations; the zero time if one has none.
+func (q *Queue) overdueFrom(c *change) (from time.Time) {
+	p := q.known.Prediction(c.admission.Change)
+	if p.GetDurationMeanUs() == 0 {
+		return from
+	}
+	takes := time.Duration(p.DurationMeanUs+3*p.DurationStdUs) * time.Microsecond
+	for _, b := range q.builds.ofChange[c.ref()] {
+		if !q.active(b) {
+			continue
+		}
+		var began time.Time
+		for _, w := range b.wants() {
+			if q.steps.leases[version{w.Target, w.Hash}] == nil {
+				continue
+			}
+			if s := q.stepOf(b, w); s.State == StepRunning && (began.IsZero() || s.StartedAt.Before(began)) {
+				began = s.StartedAt
+			}
+		}
+		if began.IsZero() {
+			return time.Time{}
+		}
+		if end := began.Add(takes).Truncate(time.Second); end.After(from) {
+			from = end
+		}
+	}
+	return from
 }
 
 // refusedAhead reports whether the remote refuses the push of a change that is ahead of another.

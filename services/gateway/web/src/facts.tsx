@@ -210,8 +210,7 @@ function AheadRow({ of, queue }: { of: Ahead; queue: string }) {
         )}
       </td>
       <td>
-        <State name={of.state} />
-        {of.held && <span class="state held">‖ held</span>}
+        <State name={of.state} /> {of.held && <span class="state held">‖ held</span>}
       </td>
       <td>
         {of.required && "is required by it. "}

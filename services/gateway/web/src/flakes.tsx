@@ -60,9 +60,12 @@ function Known({ queue }: { queue: string }) {
           </label>
         )}
       </div>
-      <h2>Targets that rejected changes</h2>
-      <p class="soft">Of the changes that the queue keeps, as they are now; those that rejected most first.</p>
-      {rejected.length > 0 ? <Rejected of={rejected} queue={queue} /> : <p>None did.</p>}
+      <section>
+        <h2>Targets that rejected changes</h2>
+        <p class="soft">Of the changes that the queue keeps, as they are now; those that rejected most first.</p>
+        {rejected.length > 0 ? <Rejected of={rejected} queue={queue} /> : <p>None did.</p>}
+      </section>
+      <section>
       <h2>Flaky targets</h2>
       <p class="soft">Targets of which a version failed and then passed with nothing changed, those that cost most first.</p>
       {shown.length > 0 ? (
@@ -80,6 +83,7 @@ function Known({ queue }: { queue: string }) {
           <p>A target is listed here once a version of it has failed and then passed. Failed steps run once more by themselves where retries.failed is more than 0.</p>
         </Notice>
       )}
+      </section>
       <section>
         <h2>Quarantines</h2>
         <p class="soft">What is quarantined runs and is reported, and blocks nobody until its quarantine ends.</p>

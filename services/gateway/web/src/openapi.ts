@@ -713,6 +713,7 @@ export interface ETA {
   from_90?: string
   to_90?: string
   lands?: number
+  overdue_from?: string
   unknown?: string
 }
 

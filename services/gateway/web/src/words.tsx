@@ -53,13 +53,16 @@ export function Ago({ at }: { at: string }) {
   )
 }
 
+// isLate reports whether something is later by a minute than it was expected.
+const isLate = (eta: ETA, from: number) => [eta.to_90, eta.overdue_from].some((time) => time && Date.parse(time) < from - 60_000)
+
 // etaText is when a change is likely to be decided.
 export function etaText(eta: ETA | undefined, from: number): string {
   if (!eta) return ""
   if (eta.unknown || !eta.from_50 || !eta.to_50) return "no estimate"
   const low = (Date.parse(eta.from_50) - from) / 60_000
   const high = (Date.parse(eta.to_50) - from) / 60_000
-  if (eta.to_90 && Date.parse(eta.to_90) < from - 60_000) return "late"
+  if (isLate(eta, from)) return "late"
   if (high < 0.75) return "any moment"
   const a = Math.max(0, Math.floor(low))
   const b = Math.max(1, Math.ceil(high))
@@ -70,14 +73,15 @@ export function etaText(eta: ETA | undefined, from: number): string {
 export function etaTitle(eta: ETA | undefined): string {
   if (!eta) return ""
   if (eta.unknown || !eta.median) return `No estimate: ${eta.unknown ?? "it is being made"}.`
-  const late = etaText(eta, now.value) === "late" ? "Later than expected. " : ""
+  if (isLate(eta, now.value)) return "Later than expected."
   const lands = eta.lands === undefined ? "" : ` It lands with a probability of ${Math.round(eta.lands * 100)} %.`
-  return `${late}As likely before ${exact(eta.median)} as after it; in half of the cases between ${exact(eta.from_50!)} and ${exact(eta.to_50!)}, in nine of ten between ${exact(eta.from_90!)} and ${exact(eta.to_90!)}.${lands}`
+  return `As likely before ${exact(eta.median)} as after it; in half of the cases between ${exact(eta.from_50!)} and ${exact(eta.to_50!)}, in nine of ten between ${exact(eta.from_90!)} and ${exact(eta.to_90!)}.${lands}`
 }
 
 // etaSure is how sure an estimate is, or why there is none; "" if neither is known.
 export function etaSure(eta: ETA | undefined, from: number): string {
   if (eta?.unknown) return eta.unknown
+  if (eta && isLate(eta, from)) return eta.overdue_from ? "a step of it takes longer than all of its build was predicted to" : "later than expected"
   if (!eta || !eta.to_50 || !eta.to_90) return ""
   const most = (Date.parse(eta.to_90) - from) / 1000
   return [most > 0 ? `19 of 20 within ${duration(most)}` : "", eta.lands === undefined ? "" : `lands with ${Math.round(eta.lands * 100)} %`].filter((text) => text !== "").join("; ")
