@@ -39,7 +39,7 @@ func TestANewcomerIsAnsweredByThePageAlone(t *testing.T) {
 		"checkout/landfall.yaml": fmt.Sprintf("targets:\n  - name: checkout\n    kind: test\n    sources: [\"*.txt\"]\n    deps: [//prices:prices]\n    steps: [{ name: check, run: [sh, -c, %q] }]\n", step),
 	})
 	w.post("/v1/queues/shop/pause", `{"who":"Grace","why":"incident 7"}`)
-	w.land("cart-more", "", ada, "More of the cart", map[string]string{"cart/b.txt": "fine\n"})
+	w.land("catalog-more", "", ada, "More of the catalog", map[string]string{"catalog/c.txt": "fine\n"})
 	w.post("/v1/queues/shop/resume", `{"who":"Bo","why":"it is over"}`)
 
 	// What blocks it, and when it will be decided.
@@ -55,17 +55,17 @@ func TestANewcomerIsAnsweredByThePageAlone(t *testing.T) {
 	r.check("a change behind a held one")
 
 	// Who paused the queue, and what landed last.
-	decided("cart-more", "landed")
+	decided("catalog-more", "landed")
 	r.open("/queues/shop")
 	r.see("Last paused by Grace since ")
 	r.see(": incident 7. Resumed by Bo at ")
 	r.see(": it is over.")
 	r.until("the last landing is named", func() bool {
-		return evaluate[string](r, `document.querySelector(".figures .last a")?.innerText ?? ""`) == "More of the cart"
+		return evaluate[string](r, `document.querySelector(".figures .last a")?.innerText ?? ""`) == "More of the catalog"
 	})
 	r.see("P50 of 2")
 	r.check("a queue after an incident")
-	r.click(".figures .last a", "More of the cart")
+	r.click(".figures .last a", "More of the catalog")
 	r.see("On the mainline")
 	r.see("Proof: 2 target versions of this very tree")
 	r.check("what landed last")
