@@ -37,18 +37,20 @@ func TestTheTableIsSearchedAndFiltered(t *testing.T) {
 	r.open("/queues/shop")
 	r.see("Ada Byron, admin")
 	r.click(".filters label", "mine")
-	shows("?author=ada%40example.com", "cart-more", "round-up")
+	shows("?author=Ada+Byron", "cart-more", "round-up")
 	r.open("/queues/shop")
 	r.see("all teams")
 	evaluate[int](r, `(() => { const s = document.querySelector(".filters select"); s.value = "payments"; s.dispatchEvent(new Event("change", {bubbles: true})); return 0 })()`)
 	shows("?team=payments", "cart-more", "checkout-more", "tax-table", "round-up")
-	r.do(chromedp.KeyEvent("/"), chromedp.KeyEvent("I"), chromedp.KeyEvent("n"), chromedp.KeyEvent("v"), chromedp.KeyEvent("o"))
+	r.do(chromedp.SendKeys("input[type=search]", "Invo"))
 	r.until("the search is used", func() bool { return slices.Equal(r.rows(), []string{"checkout-more"}) })
 	r.do(chromedp.SendKeys("input[type=search]", "nothing"))
 	r.see("No change matches")
 	r.check("no change matches")
 	r.click("button", "Show all 8 changes")
 	r.until("all are shown", func() bool { return slices.Equal(r.rows(), all) })
+	r.do(chromedp.Focus("button.open"), chromedp.KeyEvent("/"))
+	r.until("the key leads to the search", func() bool { return evaluate[string](r, "document.activeElement.type") == "search" })
 }
 
 // TestAChangeIsMovedToTheFront by its button, with a reason.
@@ -70,7 +72,8 @@ func TestAChangeIsMovedToTheFront(t *testing.T) {
 	r.open("/queues/shop/changes/tax-more")
 	r.see("first in the queue")
 	r.see("Moved to the front by somebody: a hotfix.")
-	if strings.Contains(evaluate[string](r, `document.querySelector(".actions").innerText`), "Move to front") {
+	r.see("Cancel")
+	if strings.Contains(r.text(), "Move to front") {
 		t.Error("the first change is offered to be moved to the front")
 	}
 	r.check("a change that was moved")

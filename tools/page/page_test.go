@@ -169,7 +169,7 @@ func TestAReaderFollowsAndSteersChanges(t *testing.T) {
 	if chosen := evaluate[int](r, `document.querySelectorAll(".lines li.chosen").length`); chosen != 1 {
 		t.Errorf("the address %s does not choose the line", again)
 	}
-	r.do(chromedp.SendKeys(".log input", "a BUG"))
+	r.do(chromedp.SendKeys(".log input", "1:a BUG"))
 	r.see("1 line found")
 	if lines := evaluate[[]string](r, `[...document.querySelectorAll(".lines li span[dir]")].map((e) => e.innerText)`); !slices.Equal(lines, []string{"tax/b.txt:1:a bug"}) {
 		t.Errorf("what is found is %q", lines)

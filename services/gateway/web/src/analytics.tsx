@@ -186,7 +186,7 @@ function Shown({ of }: { of: Figures }) {
                         {x(Date.parse(r.last_at))}
                       </time>
                     </td>
-                    <td>{r.owners?.map(plain).join(", ") || "nobody is named"}</td>
+                    <td>{r.owners?.map(plain).join(", ") || "–"}</td>
                   </tr>
                 ))}
               </tbody>
@@ -218,7 +218,7 @@ function Shown({ of }: { of: Figures }) {
                     </td>
                     <td>{percent(f.failure_rate)}</td>
                     <td>{seconds(f.p50_s)}</td>
-                    <td>{f.owners?.map(plain).join(", ") || "nobody is named"}</td>
+                    <td>{f.owners?.map(plain).join(", ") || "–"}</td>
                   </tr>
                 ))}
               </tbody>

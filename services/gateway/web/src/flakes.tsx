@@ -138,7 +138,7 @@ function Rejected({ of, queue }: { of: RejectingTarget[]; queue: string }) {
                   <bdi>{plain(r.last_title || r.last_change)}</bdi>
                 </a>
               </td>
-              <td>{r.owners?.map(plain).join(", ") || "nobody is named"}</td>
+              <td>{r.owners?.map(plain).join(", ") || "–"}</td>
             </tr>
           ))}
         </tbody>
