@@ -104,7 +104,12 @@ func (h *handler) serveChanges(w http.ResponseWriter, r *http.Request) {
 	list := ChangeList{Changes: []view.Summary{}}
 	err = h.readThen(r, func(q *view.Queue, _ time.Time) {
 		list.Queue = q.Overview()
-		for _, s := range append(q.Pending(), q.Finished(maxListed)...) {
+		all := q.Pending()
+		most := maxListed
+		if len(states) == 0 {
+			most = max(0, limit-len(all))
+		}
+		for _, s := range append(all, q.Finished(most)...) {
 			if len(list.Changes) < limit && (len(states) == 0 || states[s.State]) {
 				list.Changes = append(list.Changes, s)
 			}

@@ -28,8 +28,9 @@ type checkpoint struct {
 type head struct {
 	Until time.Time           `json:"until"`
 	Folds map[string]foldKept `json:"folds"`
-	// View is the length of the first part of the state, which is the view without what workers choose their steps by. The second part is that.
-	View int `json:"view"`
+	// Parts are the lengths of the parts of the state: of the view without the others, of its builds, and of what workers choose their
+	// steps by. They are unpacked side by side, the last only where it is needed.
+	Parts [3]int `json:"parts"`
 }
 
 type foldKept struct {
@@ -61,21 +62,22 @@ const maxState = 1 << 30
 
 // save keeps a moment.
 func (p *Past) save(m *moment) (checkpoint, error) {
-	c := checkpoint{head{m.until, map[string]foldKept{}, 0}, m.records, 0}
+	c := checkpoint{head{m.until, map[string]foldKept{}, [3]int{}}, m.records, 0}
 	for topic, f := range m.folds {
 		c.Folds[topic] = foldKept{f.next, f.until, f.terms.Snapshot().GetClaims()}
 	}
 	whole := m.view.Snapshot()
-	choice := whole.Choice
-	whole.Choice = nil
+	builds, choice := whole.Builds, whole.Choice
+	whole.Builds, whole.Choice = nil, nil
 	var state []byte
-	for _, part := range []proto.Message{whole, choice} {
+	for i, part := range []proto.Message{whole, builds, choice} {
 		text, err := proto.Marshal(part)
 		if err != nil {
 			return c, fmt.Errorf("checkpoint: %w", err)
 		}
-		c.View = len(state)
+		before := len(state)
 		state = packer().EncodeAll(text, state)
+		c.Parts[i] = len(state) - before
 	}
 	c.bytes = int64(len(state))
 	if err := p.Kept.Save(int64(c.records), c.head, slices.Clip(state)); err != nil {
@@ -90,17 +92,25 @@ func (p *Past) restore(c checkpoint, whole bool) (*moment, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.View < 0 || c.View > len(state) {
-		return nil, errors.New("its parts are longer than it is")
+	kept, builds, choice := &snapshotv1.GatewayView{}, &snapshotv1.GatewayBuilds{}, &snapshotv1.Steps{}
+	var unpacking sync.WaitGroup
+	var failed [len(c.Parts)]error
+	for i, into := range []proto.Message{kept, builds, choice} {
+		n := c.Parts[i]
+		if n < 0 || n > len(state) {
+			failed[i] = errors.New("its parts are longer than it is")
+			break
+		}
+		part := state[:n]
+		if state = state[n:]; i < 2 || whole {
+			unpacking.Go(func() { failed[i] = unpack(part, into) })
+		}
 	}
-	kept, choice := &snapshotv1.GatewayView{}, &snapshotv1.Steps{}
-	if err := unpack(state[:c.View], kept); err != nil {
+	unpacking.Wait()
+	if err := errors.Join(failed[:]...); err != nil {
 		return nil, err
 	}
-	if whole {
-		if err := unpack(state[c.View:], choice); err != nil {
-			return nil, err
-		}
+	if kept.Builds = builds; whole {
 		kept.Choice = choice
 	}
 	m := &moment{folds: map[string]*fold{}, until: c.Until, records: c.records, whole: whole}

@@ -186,6 +186,9 @@ func (s *Story) Next() (out []journal.Entry) {
 	case kind == 8:
 		put(events.TopicBuilds, &eventsv1.EvidenceForgotten{Versions: s.someVersions(d)})
 	case kind == 9:
+		if s.pushing != nil {
+			out = s.void() // it is of another mainline now
+		}
 		moved := &eventsv1.MainlineMoved{From: s.head, To: s.commit(), Forced: true, StampUs: s.now, Author: "Ada <ada@example.com>", Title: "past the queue"}
 		for _, l := range s.left {
 			if r.IntN(3) == 0 && len(moved.Dropped) < 20 {
@@ -395,6 +398,11 @@ func (s *Story) pushed() []journal.Entry {
 	if s.random.IntN(2) == 0 {
 		return s.landed()
 	}
+	return s.void()
+}
+
+// void ends a push that did not happen.
+func (s *Story) void() []journal.Entry {
 	of := s.intention
 	s.pushing, s.intention = nil, nil
 	return []journal.Entry{s.entry(events.TopicChanges, &eventsv1.LandVoid{Change: of.Change, Decision: of.Decision, Commit: of.Commits[0], Reason: "the mainline has moved", StampUs: s.now})}
