@@ -28,11 +28,7 @@ type Origin struct {
 type Queue struct {
 	// Workers is how many workers the pool has, 0 if that is not known. Whoever asks for steps sets it.
 	Workers int `snapshot:"-"`
-	// live holds the builds that are scheduled and neither over nor aborted, and those aborted ones that linger; order has
-	// the same, as they were scheduled, and ofChange too, by change.
-	live     map[string]*build
-	order    []*build
-	ofChange map[string][]*build `snapshot:"index"`
+	liveBuilds
 	// schedules counts the builds that were scheduled, starts how often one began to ask for versions.
 	schedules, starts uint64
 	// early holds preparations whose schedule has not been read yet: the two topics have no common order.
@@ -54,10 +50,18 @@ type Queue struct {
 	choice    choice `snapshot:"-"`
 }
 
+// liveBuilds are the builds that are scheduled and neither over nor aborted, and those aborted ones that linger: by id, as they were
+// scheduled, and by change as they were scheduled.
+type liveBuilds struct {
+	live     map[string]*build
+	order    []*build
+	ofChange map[string][]*build `snapshot:"index"`
+}
+
 // New returns a queue about which nothing is known.
 func New() *Queue {
 	return &Queue{
-		live: map[string]*build{}, ofChange: map[string][]*build{}, early: map[string]*eventsv1.BuildPrepared{},
+		liveBuilds: liveBuilds{live: map[string]*build{}, ofChange: map[string][]*build{}}, early: map[string]*eventsv1.BuildPrepared{},
 		ledger: evidence.NewLedger(), lineup: lineup.New(), memory: newMemory(), wanted: map[Version]*wanted{},
 		leases: map[Version]*Lease{}, estimates: newEstimates(), choice: choice{quotas: newQuotas(nil, map[quota.Account]int{})},
 	}
