@@ -23,6 +23,9 @@ import (
 const (
 	// maxStack is how many layers steps read. Beyond that they are merged: each costs every look-up of a file.
 	maxStack = 32
+	// mostStack is how many there are at most if they cannot be merged, as with a path that is too long but where a step has left it. No step
+	// could be given many more.
+	mostStack = 2 * maxStack
 	// maxWaiting is how many layers wait for changes to land, maxAge for how long, maxMembers of how many changes.
 	maxWaiting = 128
 	maxAge     = 24 * time.Hour
@@ -349,11 +352,16 @@ func (l *layered) compact(stack []layer) error {
 	if err == nil {
 		size, err = shrink(unfinished, bound)
 	}
+	var failed error
+	if err != nil && len(stack) > mostStack {
+		failed = fmt.Errorf("%d of them cannot be merged, and all goes: %w", len(stack), err)
+		size, err = 0, emptied(unfinished)
+	}
 	if err == nil {
 		err = os.Rename(unfinished, l.path(name))
 	}
 	if err != nil {
-		return errors.Join(err, execution.RemoveAll(unfinished))
+		return errors.Join(failed, err, execution.RemoveAll(unfinished))
 	}
 	var unused []string
 	l.mu.Lock()
@@ -366,7 +374,7 @@ func (l *layered) compact(stack []layer) error {
 		}
 	}
 	l.mu.Unlock()
-	var problems []error
+	problems := []error{failed}
 	for _, name := range unused {
 		problems = append(problems, execution.RemoveAll(l.path(name)))
 	}

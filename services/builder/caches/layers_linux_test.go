@@ -204,6 +204,40 @@ func TestAStackOfLayersStaysShortAndWithinItsBound(t *testing.T) {
 	}
 }
 
+// A path that is as long as may be is too long where layers are merged.
+func TestLayersThatCannotBeMergedGo(t *testing.T) {
+	s := layeredStore(t, t.TempDir())
+	for i := range 3 * mostStack {
+		use := acquire(t, s, "1", inLayers)
+		if n := len(use.Overlay.Lower); n > mostStack {
+			t.Fatalf("after %d steps there are %d layers", i, n)
+		}
+		write(t, use, fmt.Sprint(i))
+		if i == 0 {
+			root, err := os.OpenRoot(upper(use))
+			if err != nil {
+				t.Fatal(err)
+			}
+			deep := strings.Repeat(strings.Repeat("d", 99)+"/", 50)[:4094-len(upper(use))]
+			if err := root.MkdirAll(filepath.Dir(deep), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			file, err := root.Create(deep)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file.Close()
+			root.Close()
+		}
+		use.End(true, nil)
+		settle(s, nil)
+	}
+	last := acquire(t, s, "1", inLayers)
+	if got := seen(t, last); !slices.Contains(got, fmt.Sprint(3*mostStack-1)) {
+		t.Errorf("there are %q", got)
+	}
+}
+
 func TestWhatWaitsIsBounded(t *testing.T) {
 	s := layeredStore(t, t.TempDir())
 	pending := map[string]lineup.State{"a": lineup.Pending}
