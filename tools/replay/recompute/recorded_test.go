@@ -41,10 +41,10 @@ func recordings(t testing.TB) (logs []replaytest.Recording) {
 // moved or rewritten since, it says the same, byte for byte.
 func TestEveryRecordOfTheRecordedLogsIsWhatTheCoresSay(t *testing.T) {
 	sums := map[string]recompute.Service{}
-	records, waiting, chances := 0, 0, 0
+	records, waiting, chances, estimates := 0, 0, 0, 0
 	for _, l := range recordings(t) {
 		records += len(l.Records)
-		r := verify(t, l.Open(t), recompute.Options{AllVersions: true, Kept: recordedRejections + recordedChances + 1})
+		r := verify(t, l.Open(t), recompute.Options{AllVersions: true, Kept: recordedRejections + recordedChances + recordedEstimates + 1})
 		for _, s := range r.Services {
 			for _, d := range s.Differences {
 				switch {
@@ -53,6 +53,9 @@ func TestEveryRecordOfTheRecordedLogsIsWhatTheCoresSay(t *testing.T) {
 					continue
 				case hasOtherChances(d):
 					chances++
+					continue
+				case hasOtherEstimates(d):
+					estimates++
 					continue
 				}
 				t.Errorf("%s: %v", l.Name, &d)
@@ -70,6 +73,9 @@ func TestEveryRecordOfTheRecordedLogsIsWhatTheCoresSay(t *testing.T) {
 		}
 	}
 	t.Logf("%d records", records)
+	if estimates != recordedEstimates {
+		t.Errorf("%d priorities have other estimates than this code makes, and there were %d", estimates, recordedEstimates)
+	}
 	if waiting != recordedRejections {
 		t.Errorf("%d records have a rejection that this code does not decide yet, and there were %d", waiting, recordedRejections)
 	}
@@ -120,6 +126,23 @@ func hasOtherChances(d recompute.Difference) bool {
 	return proto.Equal(written, computed)
 }
 
+// recordedEstimates is how many priorities estimate a change otherwise since it waits for one that decides its fate, though both of its paths
+// have an outcome.
+const recordedEstimates = 135
+
+// hasOtherEstimates reports whether a priority differs from the computed one in estimates, and in nothing else: what is built, and in which
+// order, does not rest on them.
+func hasOtherEstimates(d recompute.Difference) bool {
+	written, is := d.Written.(*eventsv1.Priority)
+	computed, also := d.Computed.(*eventsv1.Priority)
+	if !is || !also {
+		return false
+	}
+	written, computed = proto.CloneOf(written), proto.CloneOf(computed)
+	written.Estimates, computed.Estimates = nil, nil
+	return proto.Equal(written, computed)
+}
+
 // verdictsOf returns what a decision says of changes: rejections, and all else.
 func verdictsOf(d *eventsv1.Decision) (rejections, others []string) {
 	for _, i := range d.GetItems() {
@@ -139,7 +162,7 @@ type recordedSums struct{ identical, silences, given, notCounted int64 }
 var recorded = map[string]recordedSums{
 	events.ServiceEnumerator:  {identical: 4915, notCounted: 8},
 	events.ServiceProfiler:    {identical: 3616, silences: 1270, notCounted: 5},
-	events.ServicePrioritizer: {identical: 3644, notCounted: 4},
+	events.ServicePrioritizer: {identical: 3509, notCounted: 4},
 	events.ServiceSelector:    {identical: 1522, silences: 2059, notCounted: 2},
 	events.ServiceLander:      {identical: 1940, given: 310, notCounted: 45},
 }
