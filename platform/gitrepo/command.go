@@ -51,6 +51,7 @@ type invocation struct {
 	maxBytes int           // bound of standard output; defaultOutput when 0
 	limit    time.Duration // bound of its time; localLimit or networkLimit when 0
 	nice     bool          // gives way to all other processes
+	memory   uint64        // bound of its memory, where the system keeps one; none when 0
 }
 
 // environment returns all that a git process gets to see.
@@ -125,6 +126,9 @@ func (r *Repo) run(ctx context.Context, run invocation) ([]byte, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(run.stdin), stdout, stderr
 	err := cmd.Start()
 	if err == nil {
+		if run.memory > 0 {
+			boundMemory(cmd.Process.Pid, run.memory)
+		}
 		if run.nice {
 			_ = syscall.Setpriority(priorityOfGroup, cmd.Process.Pid, lowestPriority)
 		}

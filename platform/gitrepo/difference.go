@@ -88,6 +88,9 @@ func (r *Repo) DiffTrees(ctx context.Context, a, b string) ([]Changed, error) {
 // patchLimit bounds the time of a Patch.
 const patchLimit = 15 * time.Second
 
+// largestText is the size above which a file is no text in a Patch: git takes many times as much memory to compare it.
+const largestText = "16m"
+
 // Patch returns the difference of two trees as git shows it, in at most maxBytes; cut reports whether there is more. Renamed files are
 // followed. Of files that are no text only the names are in it. It may take 15 seconds, and gives way to other processes.
 func (r *Repo) Patch(ctx context.Context, a, b string, maxBytes int) (text []byte, cut bool, err error) {
@@ -97,8 +100,8 @@ func (r *Repo) Patch(ctx context.Context, a, b string, maxBytes int) (text []byt
 		}
 	}
 	text, err = r.run(ctx, invocation{
-		args:     []string{"diff-tree", "-r", "-p", "-M", "-l400", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/", a, b, "--"},
-		maxBytes: maxBytes, limit: patchLimit, nice: true,
+		args:     []string{"-c", "core.bigFileThreshold=" + largestText, "diff-tree", "-r", "-p", "-M", "-l400", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/", a, b, "--"},
+		maxBytes: maxBytes, limit: patchLimit, nice: true, memory: mostMemory,
 	})
 	if errors.Is(err, ErrTooLarge) {
 		return text, true, nil

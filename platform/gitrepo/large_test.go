@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -80,5 +81,37 @@ func TestCommitsAreReadUpToABound(t *testing.T) {
 	}
 	if got, err := f.repo.CommitInfos(t.Context(), ids[:4]); err != nil || len(got) != 4 || !strings.HasPrefix(got[3].Message, fmt.Sprint(2, message)) {
 		t.Errorf("reading 3 MB with a bound of 4: %v", err)
+	}
+}
+
+// git takes sixty times as much memory to merge or compare a file as it is long, if its lines are short, and a pack holds a file of
+// newlines in little: two of 100 MB took more than 6 GB.
+func TestFilesOfManyLinesAreMergedAndComparedWithinABound(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("this system bounds no memory of others")
+	}
+	f := newFixture(t)
+	f.write("leaf", "x")
+	f.commit("leaf")
+	f.publish("main")
+	newlines := strings.Repeat("\n", 18<<20)
+	tree := func(content string) string {
+		return f.feed(fmt.Sprintf("100644 blob %s\tmany\n", f.feed(content, "hash-object", "-w", "--stdin")), "mktree")
+	}
+	base, one, other := f.git("rev-parse", "main^{tree}"), tree(newlines+"one\n"), tree("other\n"+newlines)
+	for name, id := range map[string]string{"one": one, "other": other} {
+		f.git("push", "--quiet", "origin", f.git("commit-tree", "-m", name, id)+":refs/heads/"+name)
+	}
+	if err := f.repo.Fetch(t.Context(), Wanted{}); err != nil {
+		t.Fatal(err)
+	}
+	f.repo.mergeMemory = 300 << 20
+	_, conflict, err := f.repo.MergeTrees(t.Context(), base, one, other)
+	if err != nil || conflict == nil || !strings.Contains(conflict.String(), "300 MiB of memory") {
+		t.Errorf("merging them: %v, %v", conflict, err)
+	}
+	text, cut, err := f.repo.Patch(t.Context(), one, other, 1<<20)
+	if err != nil || cut || !strings.Contains(string(text), "Binary files") {
+		t.Errorf("comparing them: %.200q, %v, %v", text, cut, err)
 	}
 }

@@ -19,6 +19,8 @@ const (
 	// renameLimit bounds the rename detection of a merge (pairs of files compared: its
 	// square). It is stated so that every git version draws the same line.
 	renameLimit = 7000
+	// mostMemory bounds what git takes to merge or to compare, in bytes: sixty times as much as a file is long, if its lines are short.
+	mostMemory = 2 << 30
 )
 
 // Conflict is why two sides cannot be merged.
@@ -108,7 +110,10 @@ func (r *Repo) mergeThreeWay(ctx context.Context, key mergeKey) (string, *Confli
 		"-c", "merge.renameLimit=" + limit, "-c", "diff.renameLimit=" + limit,
 		"-c", "merge.conflictStyle=merge", "-c", "merge.renormalize=false", "-c", "diff.algorithm=histogram",
 		"merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs,
-	}})
+	}, memory: r.mergeMemory})
+	if failure, is := errors.AsType[*CommandError](err); is && strings.Contains(failure.Stderr, "Out of memory") {
+		return "", &Conflict{Messages: []string{fmt.Sprintf("git takes more than %d MiB of memory to merge the files that both sides change", r.mergeMemory>>20)}}, nil
+	}
 	if err != nil && exitCode(err) != 1 {
 		if why := r.unmergeable(ctx, key); why != nil {
 			return "", &Conflict{Messages: []string{why.Error()}}, nil

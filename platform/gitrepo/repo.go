@@ -45,9 +45,10 @@ type Repo struct {
 	clock   func() time.Time
 	// pathBytes is MaxPathBytes, but in tests.
 	pathBytes int
-	// treeRoom and commitBytes are what their constants say, but in tests.
+	// treeRoom, commitBytes and mergeMemory are what their constants say, but in tests.
 	treeRoom    treeRoom
 	commitBytes int
+	mergeMemory uint64
 }
 
 const (
@@ -84,7 +85,7 @@ func Open(ctx context.Context, o Options) (*Repo, error) {
 		merges:     newCache[mergeKey, mergeOutcome](maxMerges),
 		used:       newCache[string, time.Time](maxUses),
 		clock:      time.Now,
-		pathBytes:  MaxPathBytes, treeRoom: treeRoom{maxTreeEntries, maxTreeBytes}, commitBytes: maxCommitBytes,
+		pathBytes:  MaxPathBytes, treeRoom: treeRoom{maxTreeEntries, maxTreeBytes}, commitBytes: maxCommitBytes, mergeMemory: mostMemory,
 	}
 	r.log = o.Log.With("remote", r.shownRemote)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package gitrepo
+
+// boundMemory does nothing here.
+func boundMemory(int, uint64) {}
