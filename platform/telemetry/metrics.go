@@ -158,18 +158,18 @@ func (l *Log) AppendAsync(ctx context.Context, topic string, partition int32, e 
 // Follow implements journal.Log.
 func (l *Log) Follow(ctx context.Context, topic string, partition int32, from int64) (journal.Cursor, error) {
 	c, err := l.Log.Follow(ctx, topic, partition, from)
-	return l.counting(c, err, topic, partition)
-}
-
-// FollowSparingly implements journal.Sparing.
-func (l *Log) FollowSparingly(ctx context.Context, topic string, partition int32, from int64) (journal.Cursor, error) {
-	c, err := journal.FollowSparingly(ctx, l.Log, topic, partition, from)
-	return l.counting(c, err, topic, partition)
-}
-
-func (l *Log) counting(c journal.Cursor, err error, topic string, partition int32) (journal.Cursor, error) {
 	if t := l.topics[topic]; err == nil && t != nil {
 		c = &cursor{c, t, &t.last[partition]}
+	}
+	return c, err
+}
+
+// FollowSparingly implements journal.Sparing. Who looks something up that way has not taken it: how far the service has read is measured by
+// other cursors.
+func (l *Log) FollowSparingly(ctx context.Context, topic string, partition int32, from int64) (journal.Cursor, error) {
+	c, err := journal.FollowSparingly(ctx, l.Log, topic, partition, from)
+	if t := l.topics[topic]; err == nil && t != nil {
+		c = &cursor{c, t, new(atomic.Int64)}
 	}
 	return c, err
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/health"
+	"landfall.build/platform/journal"
 	"landfall.build/platform/journal/memory"
 	"landfall.build/platform/telemetry"
 )
@@ -96,6 +98,42 @@ func TestALogIsMeasuredAsItIsUsed(t *testing.T) {
 		`landfall_consumer_lag{messaging_destination_name="landfall.changes",messaging_destination_partition_id="0",service_name="landfall-lander"} 0`)
 	if !strings.Contains(got, "landfall_snapshot_age_seconds{") {
 		t.Errorf("no age of the snapshot in\n%s", got)
+	}
+}
+
+// TestWhoLooksSomethingUpDoesNotFallBehind: what is followed sparingly, such as a moment of the past, is not what the service takes.
+func TestWhoLooksSomethingUpDoesNotFallBehind(t *testing.T) {
+	m := telemetry.New(telemetry.Options{Instance: "one", Version: "1", Logger: quiet()})
+	s := health.New("one", "1", nil, quiet()).Service(events.ServiceGateway)
+	log := telemetry.Measure(m.Meter("gateway"), memory.New(memory.Options{Partitions: 1}), s, func(int32) time.Time { return time.Time{} })
+	old := events.Envelope{Source: events.ServiceLander, Queue: "q", Time: time.Now().Add(-24 * time.Hour), Term: -1, Message: &eventsv1.LandIntended{}}
+	young := old
+	young.Time = time.Now()
+	if _, err := log.Append(t.Context(), events.TopicChanges, 0, old, young, young); err != nil {
+		t.Fatal(err)
+	}
+	c, err := log.Follow(t.Context(), events.TopicChanges, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	sparing, err := journal.FollowSparingly(t.Context(), log, events.TopicChanges, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sparing.Close()
+	for _, c := range []journal.Cursor{c, c, sparing} {
+		if _, err := c.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Begin(0, 7).Read(events.TopicChanges, -1) // of no broker it is known where the topic ends: one is left
+	got := text(t, m)
+	wants(t, got, `messaging_client_consumed_messages_total{messaging_destination_name="landfall.changes",messaging_system="kafka",service_name="landfall-gateway"} 3`)
+	_, after, found := strings.Cut(got, "landfall_consumer_lag_time_seconds{")
+	line, _, _ := strings.Cut(after, "\n")
+	if age, err := strconv.ParseFloat(line[strings.LastIndex(line, " ")+1:], 64); !found || err != nil || age > 3600 {
+		t.Errorf("the last record that was taken is of a moment ago, and %s", line)
 	}
 }
 

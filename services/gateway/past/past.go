@@ -130,7 +130,7 @@ func (p *Past) readTo(ctx context.Context, at time.Time, whole bool) (*moment, e
 	p.last = nil // two states are not held at a time
 	m := p.before(at, whole, last)
 	p.last = m
-	if err := p.foldTo(ctx, m, at, p.caughtUp.Load(), func(m *moment) error { p.keep(m); return nil }); err != nil {
+	if err := p.foldTo(ctx, m, at, func(m *moment) error { p.keep(m); return nil }); err != nil {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w: it is folded up to %s: %w", ErrReading, m.until.UTC().Format(time.RFC3339), err)
 		}
@@ -230,7 +230,7 @@ func (p *Past) CatchUp(ctx context.Context) error {
 	}
 	if ahead >= int64(p.Every) {
 		began := time.Now()
-		err := p.foldTo(ctx, p.before(at, true, nil), at, false, func(m *moment) error {
+		err := p.foldTo(ctx, p.before(at, true, nil), at, func(m *moment) error {
 			p.keep(m)
 			worked := time.Since(began)
 			if worked < shortest {
@@ -274,10 +274,10 @@ func (s *source) advance(ctx context.Context) (err error) {
 	return err
 }
 
-// foldTo folds what was written up to a time, in the order of time, and calls each after each record. few is set if that is probably
-// a few thousand records. After an error the moment is that of
+// foldTo folds what was written up to a time, in the order of time, and calls each after each record. Mostly that is a few thousand
+// records. After an error the moment is that of
 // the last record that was folded.
-func (p *Past) foldTo(ctx context.Context, m *moment, at time.Time, few bool, each func(*moment) error) error {
+func (p *Past) foldTo(ctx context.Context, m *moment, at time.Time, each func(*moment) error) error {
 	ends, err := p.ends(ctx)
 	if err != nil {
 		return err
@@ -288,7 +288,7 @@ func (p *Past) foldTo(ctx context.Context, m *moment, at time.Time, few bool, ea
 		if f.next >= end {
 			continue
 		}
-		r, err := reading.To(ctx, p.Log, topic, p.partition, end, reading.Options{From: f.next, Sparing: few})
+		r, err := reading.To(ctx, p.Log, topic, p.partition, end, reading.Options{From: f.next, Sparing: true})
 		if err != nil {
 			return err
 		}
