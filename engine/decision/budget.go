@@ -31,7 +31,7 @@ func (a *assignment) weigh() {
 	value := map[*running]float64{}
 	for _, p := range a.best {
 		if r := p.conclusion.running; r != nil {
-			value[r] = p.ranked.Value
+			value[r] = a.s.inPool(p.ranked)
 		}
 	}
 	for _, r := range a.s.running {

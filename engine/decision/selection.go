@@ -33,6 +33,8 @@ type Selection struct {
 	// undecided holds the changes whose verdict is not known to be Wait. It saves computing verdicts again; Restore begins with
 	// all pending changes.
 	undecided map[string]bool `snapshot:"-"`
+	// inPoolFactor has, by change, what its builds are worth to a pool for each unit of their worth by the ranking.
+	inPoolFactor map[string]float64 `snapshot:"-"`
 
 	// position is that of the last input. fresh is set by an input and cleared by the decision that answers it.
 	position int64
@@ -60,7 +62,7 @@ func subjectOf(c *eventsv1.ChangeRef) subject {
 func New(queue string, ids IDs) *Selection {
 	return &Selection{
 		graph: graph.New(), proposalsOf: map[subject][]*proposal{}, runningOf: map[subject][]*running{},
-		decided: map[string]string{}, undecided: map[string]bool{}, queue: queue, ids: ids,
+		decided: map[string]string{}, undecided: map[string]bool{}, inPoolFactor: map[string]float64{}, queue: queue, ids: ids,
 	}
 }
 
@@ -78,6 +80,7 @@ func (s *Selection) Apply(p *eventsv1.Priority) {
 	for _, g := range p.Delta.GetGone() {
 		s.changeGone(g, concerned)
 	}
+	s.forgetFactors(p.Delta)
 	reduced := s.graph.Fold(p.Delta)
 	if after, err := graph.EditedRanking(s.ranking, p); err == nil {
 		s.rank(after)

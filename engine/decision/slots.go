@@ -139,7 +139,7 @@ func (a *assignment) schedule() {
 		if len(missing) == 0 {
 			continue // what it waits for is being built under another path
 		}
-		if a.workers > 0 && !p.conclusion.node.Urgent && !a.soon(p.ranked.Change, p.ranked.Value, len(missing)) {
+		if a.workers > 0 && !p.conclusion.node.Urgent && !a.soon(p.ranked.Change, a.s.inPool(p.ranked), len(missing)) {
 			continue
 		}
 		for a.taken >= a.slots { // more than one too many where queues.*.workers was lowered
@@ -154,7 +154,7 @@ func (a *assignment) schedule() {
 		a.schedules = append(a.schedules, &eventsv1.DecisionItem{Item: &eventsv1.DecisionItem_BuildScheduled{BuildScheduled: build}})
 		put(&a.added, of, append(a.added[of], a.s.newRunning(build)))
 		a.taken++
-		a.addLoad(p.ranked.Change, p.ranked.Value, len(missing))
+		a.addLoad(p.ranked.Change, a.s.inPool(p.ranked), len(missing))
 	}
 }
 
@@ -191,7 +191,7 @@ func (s *Selection) build(p *proposal, targets []*eventsv1.TargetVersion) *event
 	parts := []string{"build", s.queue, n.Change.Change, strconv.FormatUint(n.Change.Revision, 10), s.graph.Mainline.Head, strconv.FormatInt(s.position, 10)}
 	b := &eventsv1.BuildScheduled{
 		Change: &eventsv1.AssumedChange{Change: n.Change, LandingCommits: n.LandingCommits},
-		Base:   s.graph.Mainline.Head, Targets: targets, Needed: p.ranked.Needed, Value: p.ranked.Value,
+		Base:   s.graph.Mainline.Head, Targets: targets, Needed: p.ranked.Needed, Value: s.inPool(p.ranked),
 		Steps: s.graph.Settings.Steps, Repository: s.graph.Settings.Repository, Branch: s.graph.Settings.Branch,
 	}
 	var names []string

@@ -176,7 +176,7 @@ func (e *Explainer) fundedBefore(n *graph.Node) []float64 {
 	for j := range finishes {
 		finishes[j] = e.finishesBefore(n, j)
 	}
-	most := ranking.MaxFunded
+	most := ranking.MaxFunded(e.g.Settings)
 	if e.how.ByModel {
 		most = math.MaxInt
 	}

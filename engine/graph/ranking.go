@@ -1,7 +1,9 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 
 	eventsv1 "landfall.build/events/v1"
 )
@@ -29,4 +31,10 @@ func EditedRanking(before *eventsv1.Ranking, p *eventsv1.Priority) (*eventsv1.Ra
 	}
 	out.Best = append(out.Best, old[at:]...)
 	return out, nil
+}
+
+// Benefit returns the value of a build of a pending change that is needed for certain (M15). The more changes have to be decided
+// before the change can be, the later is soon enough: it falls with the square root of their number.
+func Benefit(n *eventsv1.Node) float64 {
+	return cmp.Or(n.GetBenefit(), 1) / math.Sqrt(float64(1+len(n.GetAhead())))
 }

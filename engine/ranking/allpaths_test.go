@@ -48,8 +48,11 @@ func TestTheBestAreThoseOfAllPaths(t *testing.T) {
 		if r.IntN(3) > 0 {
 			settings.BypassThreshold = new([]float64{0, 0.5, 0.9}[r.IntN(3)])
 		}
+		if x%2 == 0 {
+			settings.PoolWorkers = 4
+		}
 		if x%4 == 0 {
-			settings.PoolWorkers, settings.Quotas = 4, &eventsv1.Quotas{Author: uint32(1 + r.IntN(2))}
+			settings.Quotas = &eventsv1.Quotas{Author: uint32(1 + r.IntN(2))}
 		}
 		for step := range 40 {
 			p := q.Profile()

@@ -1,7 +1,7 @@
 package ranking
 
 import (
-	"math"
+	"cmp"
 	"slices"
 
 	"landfall.build/engine/graph"
@@ -334,17 +334,12 @@ func (r *Ranking) ordering(needed, likely float64) float64 {
 	return likely
 }
 
-// benefit returns the value of a build of the change that is needed for certain (M15). The more changes have to be
-// decided before the change can be, the later is soon enough: it falls with the square root of their number.
+// benefit returns the value of a build of the change that is needed for certain: by the model, or as production has it (M15).
 func (r *Ranking) benefit(c *change) float64 {
-	b := c.node.Benefit
-	if b == 0 {
-		b = 1
-	}
 	if r.byModel {
-		return b
+		return cmp.Or(c.node.Benefit, 1)
 	}
-	return b / math.Sqrt(float64(1+len(c.members)))
+	return graph.Benefit(c.node.Node)
 }
 
 // changeSet is a set that keeps the order of insertion. How a product of probabilities is rounded depends on the order

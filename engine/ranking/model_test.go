@@ -26,6 +26,7 @@ type model struct {
 	mean     []float64       // seconds; all deviate by 10
 	bypass   float64         // θ, 0 for none
 	paused   bool
+	pool     bool
 	// What was worked out once.
 	marginals map[int]float64
 	befores   map[[2]int]float64
@@ -39,7 +40,7 @@ func eager() *Ranking {
 }
 
 func randomModel(r *rand.Rand, n int) *model {
-	m := &model{r: map[[2]int]float64{}, required: map[[2]int]bool{}, unmerged: map[[2]int]bool{}, paused: r.IntN(12) == 0}
+	m := &model{r: map[[2]int]float64{}, required: map[[2]int]bool{}, unmerged: map[[2]int]bool{}, paused: r.IntN(12) == 0, pool: r.IntN(2) == 0}
 	if r.IntN(2) == 0 {
 		m.bypass = []float64{0.1, 0.5, 0.9}[r.IntN(3)]
 	}
@@ -182,10 +183,18 @@ func (m *model) beforeOf(i, j int) float64 {
 			n++
 		}
 	}
-	if n > MaxFunded && len(m.known[i]) < 1<<len(m.ahead[i]) {
+	if n > m.maxFunded() && len(m.known[i]) < 1<<len(m.ahead[i]) {
 		return 0
 	}
 	return m.finishes(i, j)
+}
+
+// maxFunded is how many members of one class a change may pass.
+func (m *model) maxFunded() int {
+	if m.pool {
+		return 2
+	}
+	return 1
 }
 
 // finishes is F(i,j) of M11 where j is bypassable (M13), else 0.
@@ -320,6 +329,9 @@ func (m *model) profile(threshold float64, best uint32) *eventsv1.Profile {
 		return &eventsv1.ChangeRef{Change: fmt.Sprintf("c%d", i), Revision: 1}
 	}
 	settings := &eventsv1.QueueSettings{Hash: "s", Threshold: threshold, Best: best}
+	if m.pool {
+		settings.PoolWorkers = 4
+	}
 	if m.bypass > 0 {
 		settings.BypassThreshold = proto.Float64(m.bypass)
 	}

@@ -9,7 +9,6 @@
 package ranking
 
 import (
-	"math"
 	"slices"
 
 	"landfall.build/engine/graph"
@@ -44,8 +43,6 @@ type Ranking struct {
 	// it is negative if none is to be built.
 	pending []*change
 	keys    []float64 `snapshot:"index"`
-	// fundedPerClass is how many bypassable members of one class get builds for both of their ways.
-	fundedPerClass int
 	// byModel ranks by the model alone: builds by M15, and abortion by M26.
 	byModel bool `snapshot:"index"`
 	// leastLoss is the loss from which on a path beside the likeliest is worth a slot while all are taken (late.go).
@@ -84,7 +81,7 @@ type pair struct {
 
 // New returns the ranking of a queue that is empty.
 func New() *Ranking {
-	r := funding(MaxFunded)
+	r := empty()
 	r.leastLoss = leastLoss
 	return r
 }
@@ -93,15 +90,14 @@ func New() *Ranking {
 // every bypass (M14), values builds by how likely they are needed (M15), whatever waits and whatever a late start
 // costs, and lets a build go on that is nearly done (M26).
 func NewFundingAll() *Ranking {
-	r := funding(math.MaxInt)
+	r := empty()
 	r.byModel = true
 	return r
 }
 
-func funding(perClass int) *Ranking {
+func empty() *Ranking {
 	return &Ranking{
-		fundedPerClass: perClass,
-		graph:          graph.New(), changes: map[string]*change{}, predictions: map[string]*eventsv1.Prediction{},
+		graph: graph.New(), changes: map[string]*change{}, predictions: map[string]*eventsv1.Prediction{},
 		pairs: map[string]map[string]pair{}, runs: map[string]*run{}, guarded: map[*change]bool{},
 	}
 }

@@ -152,7 +152,7 @@ func (t *twin) before(i *graph.Node, place int) float64 {
 				n++
 			}
 		}
-		if n > MaxFunded {
+		if n > MaxFunded(t.graph.Settings) {
 			return 0
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"landfall.build/engine/profile"
+	eventsv1 "landfall.build/events/v1"
 )
 
 // maxMultiplications bounds the rounding error of change.mostNeeded, far below what slack makes up for.
@@ -249,8 +250,13 @@ func (c *change) likeliestPathBound() float64 {
 	return p
 }
 
-// MaxFunded is how many bypassable members of one class get builds for both of their ways (decision 0019).
-const MaxFunded = 1
+// MaxFunded returns how many bypassable members of one class get builds for both of their ways (decisions 0019, 0114).
+func MaxFunded(s *eventsv1.QueueSettings) int {
+	if s.GetPoolWorkers() > 0 {
+		return 2
+	}
+	return 1
+}
 
 // fundBypasses chooses the bypasses that are funded, of those that are likely (M13). None is that would need too many
 // builds: a change bypasses members only once all of its paths are green, so n bypassable members in one class take all
@@ -266,7 +272,10 @@ func (r *Ranking) fundBypasses(c *change) {
 	if !c.funded {
 		return
 	}
-	most := r.fundedPerClass
+	most := MaxFunded(r.graph.Settings)
+	if r.byModel {
+		most = math.MaxInt
+	}
 	for _, k := range c.node.Classes {
 		if len(k.Members) <= most || k.Settled() {
 			continue
