@@ -8,12 +8,18 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
+// keepsWaiting reports whether a change ahead keeps another from being decided before it: it is pending and the two conflict, or do not
+// merge.
+func (q *Queue) keepsWaiting(a *eventsv1.Ahead) bool {
+	return q.pendingAt(refOf(a.Change)) != nil && (a.Conflicts || a.MergeConflict)
+}
+
 // aheadReasons returns which changes ahead keep a change waiting and how, and what those wait for where that does not pass by itself.
 func (q *Queue) aheadReasons(c *change, s standing) []Reason {
 	var all, unmerged, breaking, meeting, broken, targets []string
 	everything, breaks := c.affectsEverything(), q.brokenWith(s.node)
 	for _, a := range s.node.GetAhead() {
-		if q.pendingAt(refOf(a.Change)) == nil || !(a.Conflicts || a.MergeConflict) {
+		if !q.keepsWaiting(a) {
 			continue
 		}
 		id := a.Change.GetChange()

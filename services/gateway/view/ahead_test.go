@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"landfall.build/engine/eta"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/gateway/api/apitest"
@@ -28,8 +29,9 @@ func TestWhoIsBehindAHeldChangeReadsThatAndWhatTheTwoBreak(t *testing.T) {
 		s.land(id)
 	}
 	unmerged := &eventsv1.Ahead{Change: apitest.Ref("a"), Conflicts: true, MergeConflict: true, Targets: []string{"//x"}}
+	apart := &eventsv1.Ahead{Change: apitest.Ref("a")}
 	s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{
-		node("a", 1), redWith(node("b", 2, meets("a", "//x")), "//x", 0), node("c", 3, unmerged, meets("b", "//y")), node("d", 4, meets("b", "//z")), node("e", 5),
+		node("a", 1), redWith(node("b", 2, meets("a", "//x")), "//x", 0), node("c", 3, unmerged, meets("b", "//y")), node("d", 4, meets("b", "//z")), node("e", 5, apart),
 		redWith(node("f", 6, meets("b", "//x"), meets("d", "//x")), "//w", 0, 1),
 	}})
 	says := func(when, change, want string) {
@@ -59,6 +61,12 @@ func TestWhoIsBehindAHeldChangeReadsThatAndWhatTheTwoBreak(t *testing.T) {
 	says("a is held", "c", "a is ahead of it and has a merge conflict with it; b is ahead of it and conflicts with it in //y."+held+"[a b]")
 	says("a is held", "d", "b is ahead of it and conflicts with it in //z. b waits for a in turn."+held+"[b a]")
 	says("a is held", "f", "b and d are ahead of it and break //w together with it. b waits for a in turn."+held+"[b d a]")
+	for _, c := range []struct{ change, want string }{{"b", eta.WaitsForUnknown + ": a is held"}, {"e", eta.WaitsForUnknown}} {
+		s.Estimate(main, c.change, eta.WaitsForUnknown)
+		if got := s.unknown(c.change); got != c.want {
+			t.Errorf("a is held: there is no estimate of %s as %q, want %q", c.change, got, c.want)
+		}
+	}
 	s.Read(main, func(q *view.Queue) {
 		c, _ := q.Change("c")
 		if !c.Ahead[0].Held || c.Ahead[1].Held {

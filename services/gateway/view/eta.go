@@ -21,7 +21,8 @@ type ETA struct {
 	To90   time.Time `json:"to_90,omitzero"`
 	// Lands is the probability that it lands then.
 	Lands float64 `json:"lands,omitempty"`
-	// OverdueFrom is from when on a step of it that runs takes longer than all of its build was predicted to. The estimate says nothing then.
+	// OverdueFrom is from when on a step of it that runs takes longer than all of its build was predicted to and three standard deviations
+	// more. The estimate says nothing then.
 	OverdueFrom time.Time `json:"overdue_from,omitzero"`
 	// Unknown is why there is no estimate.
 	Unknown string `json:"unknown,omitempty"`
@@ -58,8 +59,8 @@ func (q *Queue) eta(c *change, s standing) *ETA {
 	return &ETA{Median: at(t.P50Us), From50: at(t.P25Us), To50: at(t.P75Us), From90: at(t.P5Us), To90: at(t.P95Us), Lands: t.Lands, OverdueFrom: q.overdueFrom(c)}
 }
 
-// overdueFrom returns from when on each build of a change that runs has a step that takes longer than all of the build was predicted to,
-// with three standard deviations; the zero time if one has none.
+// overdueFrom returns from when on each build of a change that runs has a step that takes longer than all of the build was predicted to
+// and three standard deviations more; the zero time if one has none.
 func (q *Queue) overdueFrom(c *change) (from time.Time) {
 	p := q.known.Prediction(c.admission.Change)
 	if p.GetDurationMeanUs() == 0 {
@@ -134,7 +135,9 @@ func (q *Queue) noEstimate(c *change, published string) string {
 	case eta.WaitsForUnknown:
 		var ahead []string
 		for _, a := range node.GetAhead() {
-			ahead = append(ahead, a.Change.GetChange())
+			if q.keepsWaiting(a) {
+				ahead = append(ahead, a.Change.GetChange())
+			}
 		}
 		if _, by := q.stuckAhead(ahead); by != "" && len(q.lineup.Pending(by).Holds) > 0 {
 			return published + ": " + by + " is held"
