@@ -162,7 +162,7 @@ func TestWhoNobodyNamedIsSaidToBeUnnamed(t *testing.T) {
 		{"", "", time.Time{}, "; PAUSED by somebody"}, {"", "fire", time.Time{}, "; PAUSED by somebody: fire"}, {"ada", "", time.Time{}, "; PAUSED by ada"},
 		{"ada", "fire", since, "; PAUSED by ada: fire (since 2026-01-05 10:00:00)"},
 	} {
-		if line := queueLine(view.Overview{Queue: "q", Paused: &view.Pause{Who: c.who, Why: c.why, Since: c.since}}); !strings.HasSuffix(line, c.want) {
+		if line := queueLine(view.Overview{Queue: "q", Paused: &view.Pause{Who: c.who, Why: c.why, Since: c.since}}, time.Time{}); !strings.HasSuffix(line, c.want) {
 			t.Errorf("%q by %q: %q", c.why, c.who, line)
 		}
 	}

@@ -77,7 +77,7 @@ func TestTheQueuesLineCountsBusyWorkersAndSaysWhatIsBuilt(t *testing.T) {
 		{view.Overview{Queue: "q", MainlineRed: []string{"//x", "//y"}, RedSince: &view.RedSince{Commit: "0123456789abcdef", Suspects: 1}},
 			"queue q: 0 pending (0 waiting, 0 testing, 0 passed); mainline RED in //x, //y, the first of them since the direct push 0123456789ab"},
 	} {
-		if got := queueLine(c.q); got != c.want {
+		if got := queueLine(c.q, time.Time{}); got != c.want {
 			t.Errorf("it says %q, want %q", got, c.want)
 		}
 	}

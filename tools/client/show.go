@@ -54,7 +54,7 @@ func queueCommand() *cobra.Command {
 
 // WriteQueue prints a queue and changes of it as `landfall queue` does at that time.
 func WriteQueue(w io.Writer, now time.Time, q view.Overview, changes []view.Summary) {
-	writeOverview(w, q)
+	writeOverview(w, now, q)
 	for _, row := range table(changes, now) {
 		fmt.Fprintln(w, row)
 	}
@@ -111,7 +111,7 @@ func (s *session) showQueues(ctx context.Context) error {
 	s.writeMoment()
 	for _, q := range queues {
 		if s.queue == "" || s.queue == q.Queue {
-			writeOverview(s.out, q)
+			writeOverview(s.out, s.now(), q)
 		}
 	}
 	return nil
@@ -143,8 +143,8 @@ func explainCommand() *cobra.Command {
 }
 
 // writeOverview prints a queue in one line, and why its mainline is red, or could not be verified.
-func writeOverview(w io.Writer, q view.Overview) {
-	fmt.Fprintln(w, queueLine(q))
+func writeOverview(w io.Writer, now time.Time, q view.Overview) {
+	fmt.Fprintln(w, queueLine(q, now))
 	for _, f := range q.MainlineFailures {
 		label := "red"
 		if f.State != view.StepFailed {
@@ -157,7 +157,7 @@ func writeOverview(w io.Writer, q view.Overview) {
 	}
 }
 
-func queueLine(q view.Overview) string {
+func queueLine(q view.Overview, now time.Time) string {
 	line := fmt.Sprintf("queue %s: %d pending (%d waiting, %d testing, %d passed)", q.Queue, q.Pending, q.Waiting, q.Testing, q.Passed)
 	what := counted(q.Running, "build")
 	if q.Pending == 0 && q.Running > 0 {
@@ -176,13 +176,16 @@ func queueLine(q view.Overview) string {
 	}
 	if p := q.Paused; p != nil {
 		line += "; PAUSED by " + whoAndWhy(p.Who, p.Why)
-		if since := sinceWhen(p.Since); since != "" {
-			line += " (" + since + ")"
+		if !p.Since.IsZero() {
+			line += " (since " + p.Since.Local().Format(time.DateTime) + ")"
 		}
 	}
-	if p := q.LastPause; p != nil && q.Paused == nil && time.Since(p.Until) < 24*time.Hour {
-		line += "; last paused by " + whoAndWhy(p.Who, p.Why)
-		line += " (" + strings.TrimSpace(sinceWhen(p.Since)+" until "+p.Until.Local().Format(time.DateTime)) + "), resumed by " + whoAndWhy(p.ResumedBy, p.ResumedWhy)
+	if p := q.LastPause; p != nil && q.Paused == nil && now.Sub(p.Until) < 24*time.Hour {
+		when := "until " + p.Until.Local().Format(time.DateTime)
+		if !p.Since.IsZero() {
+			when = "from " + p.Since.Local().Format(time.DateTime) + " to " + p.Until.Local().Format(time.DateTime)
+		}
+		line += "; last paused " + when + " by " + whoAndWhy(p.Who, p.Why) + "; resumed by " + whoAndWhy(p.ResumedBy, p.ResumedWhy)
 	}
 	if p := q.PausedByRemote; p != nil {
 		line += "; PAUSED by the remote: " + Plain(p.Sentence)
@@ -256,14 +259,6 @@ func someTargets(list []string) string {
 }
 
 // whoAndWhy names who did something, and why if a reason was given. Requests by HTTP need not say who asks.
-// sinceWhen says since when something is so, "" if that is not known.
-func sinceWhen(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return "since " + t.Local().Format(time.DateTime)
-}
-
 func whoAndWhy(who, why string) string {
 	text := Plain(cmp.Or(who, "somebody"))
 	if why != "" {

@@ -265,7 +265,7 @@ func (w *watcher) rows() []string {
 	})
 	rows := []string{}
 	if w.queue != nil {
-		rows = append(rows, queueLine(*w.queue))
+		rows = append(rows, queueLine(*w.queue, clock()))
 	}
 	return append(rows, table(all, clock())...)
 }
