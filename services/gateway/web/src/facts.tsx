@@ -159,16 +159,17 @@ export function Waits({ of }: { of: Change }) {
 
 const notListed = (of: Reason, listed: Ahead[]) => (of.changes ?? []).filter((id) => !listed.some((a) => a.change === id))
 
+// naming matches ids of changes in a text. An id ends where a character that ids have does not go on.
+export const naming = (ids: string[]) => new RegExp(`(?<![\\w/.-])(${ids.map((id) => id.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")).join("|")})(?![\\w/-]|\\.\\w)`, "u")
+
 // Said is a sentence of a change, in which the changes that its reasons name are links, with their titles on hover.
 export function Said({ of, text }: { of: Change; text: string }) {
   const titles = new Map([...of.reasons.flatMap((r) => r.changes ?? []).map((id) => [id, ""] as const), ...(of.ahead ?? []).map((a) => [a.change, a.title ?? ""] as const)])
   const ids = [...titles.keys()].filter((id) => id !== of.change).sort((a, b) => b.length - a.length)
   if (ids.length === 0) return <bdi>{plain(text)}</bdi>
-  // An id ends where a character that ids have does not go on.
-  const pattern = new RegExp(`(?<![\\w/.-])(${ids.map((id) => id.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")).join("|")})(?![\\w/-]|\\.\\w)`, "u")
   return (
     <bdi>
-      {text.split(pattern).map((part, i) =>
+      {text.split(naming(ids)).map((part, i) =>
         i % 2 === 0 ? (
           plain(part)
         ) : (
@@ -183,7 +184,7 @@ export function Said({ of, text }: { of: Change; text: string }) {
 
 // Why is a reason, with links to changes that are neither in its sentence nor listed below it.
 function Why({ of, change, listed }: { of: Reason; change: Change; listed: Ahead[] }) {
-  const others = notListed(of, listed).filter((id) => !of.sentence.includes(id))
+  const others = notListed(of, listed).filter((id) => !naming([id]).test(of.sentence))
   return (
     <li>
       <Said of={change} text={of.sentence} />

@@ -3,7 +3,7 @@
 import { useComputed } from "@preact/signals"
 import type { Overview, Pace } from "./openapi"
 import { changePath } from "./router"
-import { Ago, duration, exact, now, plural, plain } from "./words"
+import { Ago, duration, exact, now, plural, plain, sentence } from "./words"
 
 // troubles are the sentences of what keeps a queue from landing, the worst first.
 export function troubles(q: Overview): string[] {
@@ -37,7 +37,7 @@ export function LastPause({ of }: { of: Overview }) {
   return (
     <p class="soft last-pause">
       <bdi>
-        {plain(`Last paused by ${p.who || "somebody"}${p.since ? ` since ${exact(p.since)}` : ""}${p.why ? `: ${p.why}` : ""}. Resumed by ${p.resumed_by || "somebody"} at ${exact(p.until)}${p.resumed_why ? `: ${p.resumed_why}` : ""}.`)}
+        {plain(sentence(`last paused ${p.since ? `from ${exact(p.since)} to` : "until"} ${exact(p.until)} by ${p.who || "somebody"}${p.why ? `: ${p.why}` : ""}; resumed by ${p.resumed_by || "somebody"}${p.resumed_why ? `: ${p.resumed_why}` : ""}`))}
       </bdi>
     </p>
   )

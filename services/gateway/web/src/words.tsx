@@ -53,8 +53,11 @@ export function Ago({ at }: { at: string }) {
   )
 }
 
+// isPast reports whether a time has been past for a minute.
+const isPast = (time: string | undefined, from: number) => time !== undefined && Date.parse(time) < from - 60_000
+
 // isLate reports whether something is later by a minute than it was expected.
-const isLate = (eta: ETA, from: number) => [eta.to_90, eta.overdue_from].some((time) => time && Date.parse(time) < from - 60_000)
+const isLate = (eta: ETA, from: number) => isPast(eta.to_90, from) || isPast(eta.overdue_from, from)
 
 // etaText is when a change is likely to be decided.
 export function etaText(eta: ETA | undefined, from: number): string {
@@ -81,7 +84,7 @@ export function etaTitle(eta: ETA | undefined): string {
 // etaSure is how sure an estimate is, or why there is none; "" if neither is known.
 export function etaSure(eta: ETA | undefined, from: number): string {
   if (eta?.unknown) return eta.unknown
-  if (eta && isLate(eta, from)) return eta.overdue_from ? "a step of it takes longer than all of its build was predicted to" : "later than expected"
+  if (eta && isLate(eta, from)) return isPast(eta.overdue_from, from) ? "a step of it takes longer than all of its build was predicted to" : "later than expected"
   if (!eta || !eta.to_50 || !eta.to_90) return ""
   const most = (Date.parse(eta.to_90) - from) / 1000
   return [most > 0 ? `19 of 20 within ${duration(most)}` : "", eta.lands === undefined ? "" : `lands with ${Math.round(eta.lands * 100)} %`].filter((text) => text !== "").join("; ")
