@@ -279,6 +279,7 @@ func (x *sampler) fatesOf(c *Change, p *plan) *memberFates {
 
 // decidedAt returns when change i is decided in sample s: when the outcome of the path that comes about is known and
 // all changes ahead are decided, or earlier, when the outcomes of all paths that the undecided ones leave are known, and are the same.
+// A path that nothing is known of counts as having the outcome that is drawn for the change.
 func (x *sampler) decidedAt(i, s int, p *plan, fates *memberFates) float64 {
 	comes := fates.path[s]
 	switch x.known(&x.q.Changes[i], p, comes) { // evidence overrides what was drawn (M9)
@@ -299,10 +300,12 @@ func (x *sampler) decidedAt(i, s int, p *plan, fates *memberFates) float64 {
 	}
 	eachSubset(p.free, func(sub mask) bool {
 		m := comes&^p.free | sub
-		all = max(all, x.outcomeTime(i, s, p, m))
-		known := x.known(&x.q.Changes[i], p, m)
-		same = known == Open || known == lands
-		return same && all < t
+		if known := x.known(&x.q.Changes[i], p, m); known != Open {
+			same = known == lands
+			return same
+		}
+		all = max(all, x.openTime(i, s, p, m))
+		return all < t
 	})
 	if !same {
 		return t // which of them comes about decides it
@@ -312,11 +315,15 @@ func (x *sampler) decidedAt(i, s int, p *plan, fates *memberFates) float64 {
 
 // outcomeTime returns when the outcome of a path is known.
 func (x *sampler) outcomeTime(i, s int, p *plan, m mask) float64 {
-	c := &x.q.Changes[i]
-	if x.known(c, p, m) != Open {
+	if x.known(&x.q.Changes[i], p, m) != Open {
 		return 0
 	}
-	slot := 0.0
+	return x.openTime(i, s, p, m)
+}
+
+// openTime is outcomeTime for a path whose outcome is not known yet.
+func (x *sampler) openTime(i, s int, p *plan, m mask) float64 {
+	c, slot := &x.q.Changes[i], 0.0
 	if x.slotFree[i] != nil {
 		slot = x.slotFree[i][s]
 	}
