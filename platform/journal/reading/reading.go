@@ -15,7 +15,7 @@ import (
 type Options struct {
 	// From is the first offset that is read: 0, or that behind a record of an earlier reading.
 	From int64
-	// Sparing is set where probably few of the records are taken: little is read ahead.
+	// Sparing reads little ahead, so that the reading holds little, and is not counted as read (journal.FollowSparingly).
 	Sparing bool
 	// Patience is how long a broker may take to give the next record; 10 s if 0.
 	Patience time.Duration

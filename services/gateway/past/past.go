@@ -274,9 +274,8 @@ func (s *source) advance(ctx context.Context) (err error) {
 	return err
 }
 
-// foldTo folds what was written up to a time, in the order of time, and calls each after each record. Mostly that is a few thousand
-// records. After an error the moment is that of
-// the last record that was folded.
+// foldTo folds what was written up to a time, in the order of time, and calls each after each record. It reads sparingly, so that it
+// holds little and is not counted as read. After an error the moment is that of the last record that was folded.
 func (p *Past) foldTo(ctx context.Context, m *moment, at time.Time, each func(*moment) error) error {
 	ends, err := p.ends(ctx)
 	if err != nil {
