@@ -1513,7 +1513,8 @@ type SpeculationDelta struct {
 	AllDirty bool                   `protobuf:"varint,3,opt,name=all_dirty,json=allDirty,proto3" json:"all_dirty,omitempty"`
 	Tick     bool                   `protobuf:"varint,4,opt,name=tick,proto3" json:"tick,omitempty"`
 	// What left, was prepared, answered and timed.
-	Told          *v1.GraphDelta      `protobuf:"bytes,5,opt,name=told,proto3" json:"told,omitempty"`
+	Told *v1.GraphDelta `protobuf:"bytes,5,opt,name=told,proto3" json:"told,omitempty"`
+	// Missing in snapshots of earlier versions.
 	Known         []*SpeculationKnown `protobuf:"bytes,6,rep,name=known,proto3" json:"known,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1591,7 +1592,7 @@ func (x *SpeculationDelta) GetKnown() []*SpeculationKnown {
 	return nil
 }
 
-// SpeculationKnown is a change of which what is known of some targets may be another.
+// SpeculationKnown is a pending change, and targets whose outcomes must be looked at again.
 type SpeculationKnown struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Change        string                 `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
