@@ -181,7 +181,7 @@ func (room *treeRoom) take(node *treeNode) error {
 		room.bytes -= minTreeEntry + len(node.entries[i].Path)
 	}
 	if room.entries < 0 || room.bytes < 0 {
-		return fmt.Errorf("folders of more than %d entries or %d MiB: %w", maxTreeEntries, maxTreeBytes>>20, ErrTooLarge)
+		return fmt.Errorf("all folders that are read together: %w", ErrTooLarge)
 	}
 	return nil
 }
