@@ -41,20 +41,25 @@ func NewJUnit(t *Tally, out Output) *JUnit {
 
 // Read takes the report of one file. After one that is no whole XML document, nothing that passed is believed.
 func (j *JUnit) Read(r io.Reader) {
-	p, depth := &junitReader{JUnit: j}, 0
+	p := &junitReader{JUnit: j}
+	var tags []int64 // how long those of the open elements are
+	open := int64(0)
 	d := xml.NewDecoder(newMarkup(r))
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
 	for {
+		begin := d.InputOffset()
 		token, err := d.Token()
 		switch t := token.(type) {
 		case xml.StartElement:
-			if depth++; depth > mostNested {
+			tags = append(tags, d.InputOffset()-begin)
+			if open += tags[len(tags)-1]; open > mostOpen || len(tags) > mostNested {
 				j.broken = true
 				return
 			}
 			p.start(t)
 		case xml.EndElement:
-			depth--
+			open -= tags[len(tags)-1]
+			tags = tags[:len(tags)-1]
 			p.end(t.Name.Local)
 		case xml.CharData:
 			if p.inFault && p.said.Len() < mostSaid {

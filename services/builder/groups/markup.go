@@ -8,9 +8,11 @@ import (
 
 const (
 	// mostTag is how long a tag of a report may be, in bytes, and mostNested how deep its elements may be nested: an attribute of four bytes
-	// and an element of three take many times as much memory.
+	// and an element of three take many times as much memory. mostOpen is how long the tags of all open elements may be together: the
+	// decoder keeps their namespaces.
 	mostTag    = 1 << 20
 	mostNested = 10_000
+	mostOpen   = 2 * mostTag
 )
 
 var errTag = errors.New("a tag is too long")

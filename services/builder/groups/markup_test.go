@@ -14,6 +14,7 @@ func TestReportsOfManyElementsAndAttributesCostLittle(t *testing.T) {
 	for name, report := range map[string]string{
 		"elements":   strings.Repeat("<testsuite>", 4<<20/11),
 		"attributes": "<testsuite " + strings.Repeat(`a="" `, 4<<20/5) + "/>",
+		"xmlns":      strings.Repeat("<testsuite"+strings.Repeat(` xmlns:x=""`, mostTag/11-1)+">", 64),
 		"values":     `<testsuite a=">'" ` + strings.Repeat(`a='>"' `, 4<<20/7) + "/>",
 	} {
 		var before, after runtime.MemStats
