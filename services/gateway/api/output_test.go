@@ -1,6 +1,9 @@
 package api_test
 
 import (
+	"bufio"
+	"context"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -42,10 +45,12 @@ func TestWhoMayNotReadLogsIsShownNoOutput(t *testing.T) {
 	}
 }
 
-// beginning returns what comes of an answer first: all of it, or the first 64 KiB that a stream sends within a second.
+// beginning returns an answer: all of it, or what a stream sends up to the first event that tells of the change as it is.
 func (g *guarded) beginning(path, authorization string) string {
 	g.t.Helper()
-	request, err := http.NewRequestWithContext(g.t.Context(), "GET", g.URL+path, nil)
+	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, "GET", g.URL+path, nil)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -55,15 +60,25 @@ func (g *guarded) beginning(path, authorization string) string {
 		g.t.Fatal(err)
 	}
 	defer response.Body.Close()
-	text := make([]byte, 64<<10)
-	stop := time.AfterFunc(time.Second, func() { response.Body.Close() })
-	defer stop.Stop()
-	n := 0
-	for n < len(text) {
-		more, err := response.Body.Read(text[n:])
-		if n += more; err != nil {
-			break
+	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			g.t.Fatalf("%s: %v", path, err)
+		}
+		return string(text)
+	}
+	var text strings.Builder
+	lines, told := bufio.NewReader(response.Body), false
+	for {
+		line, err := lines.ReadString('\n')
+		text.WriteString(line)
+		switch {
+		case err != nil:
+			g.t.Fatalf("%s: %v after %q, which does not tell of the change", path, err, text.String())
+		case line == "event: "+api.EventChange+"\n", strings.HasPrefix(line, `data: {"kind":"`+api.PartChange+`"`):
+			told = true
+		case line == "\n" && told:
+			return text.String()
 		}
 	}
-	return string(text[:n])
 }
