@@ -218,7 +218,7 @@ func TestLayersThatCannotBeMergedGo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			deep := strings.Repeat(strings.Repeat("d", 99)+"/", 50)[:4094-len(upper(use))]
+			deep := strings.Repeat(strings.Repeat("d", 99)+"/", 50)[:4093-len(upper(use))] + "d"
 			if err := root.MkdirAll(filepath.Dir(deep), 0o700); err != nil {
 				t.Fatal(err)
 			}
