@@ -124,11 +124,9 @@ func (r *Repo) run(ctx context.Context, run invocation) ([]byte, error) {
 	cmd := r.command(ctx, run)
 	stdout, stderr := &boundedBuffer{bound: bound, onFull: cancel}, &boundedBuffer{bound: stderrBound}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(run.stdin), stdout, stderr
-	err := cmd.Start()
+	err, bounded := cmd.Start(), false
 	if err == nil {
-		if run.memory > 0 {
-			boundMemory(cmd.Process.Pid, run.memory)
-		}
+		bounded = run.memory > 0 && boundMemory(cmd.Process.Pid, run.memory)
 		if run.nice {
 			_ = syscall.Setpriority(priorityOfGroup, cmd.Process.Pid, lowestPriority)
 		}
@@ -149,6 +147,9 @@ func (r *Repo) run(ctx context.Context, run invocation) ([]byte, error) {
 	}
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 		failure.Code = ended.ExitCode()
+		// Its words are "Out of memory, malloc failed" and "inflate: out of memory". It has ended, so that its bound is free unless the
+		// machine itself is short of memory. (Its Maxrss would not tell: that counts this process, which it was forked from.)
+		failure.overMemory = bounded && strings.Contains(strings.ToLower(failure.Stderr), "out of memory") && isMemoryFree(run.memory)
 	} else {
 		failure.Stderr = strings.TrimSpace(failure.Stderr + "\n" + err.Error())
 	}

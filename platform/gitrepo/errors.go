@@ -39,6 +39,8 @@ type CommandError struct {
 	Code   int      // exit code; -1 when it was killed or could not start
 	Stderr string   // bounded, credentials of the remote's URL removed
 	Err    error    // the context's error where that ended it
+	// overMemory is set if it met the bound of its memory, and the machine had so much.
+	overMemory bool
 }
 
 func (e *CommandError) Error() string {

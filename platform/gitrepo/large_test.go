@@ -3,7 +3,9 @@ package gitrepo
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -113,5 +115,61 @@ func TestFilesOfManyLinesAreMergedAndComparedWithinABound(t *testing.T) {
 	text, cut, err := f.repo.Patch(t.Context(), one, other, 1<<20)
 	if err != nil || cut || !strings.Contains(string(text), "Binary files") {
 		t.Errorf("comparing them: %.200q, %v, %v", text, cut, err)
+	}
+}
+
+// What git lacks memory for is a conflict only where it met its bound: a machine that is short of memory for a while says the same.
+func TestAShortageOfMemoryIsAConflictOnlyAtTheBound(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixture(t)
+	f.write("leaf", "x")
+	base := f.commit("leaf")
+	f.write("one", "x")
+	one := f.commit("one")
+	f.git("reset", "--quiet", "--hard", base)
+	f.write("other", "x")
+	other := f.commit("other")
+	f.git("push", "--quiet", "origin", one+":refs/heads/one", other+":refs/heads/other")
+	f.publish("main")
+	if err := f.repo.Fetch(t.Context(), Wanted{}); err != nil {
+		t.Fatal(err)
+	}
+	trees := make([]string, 3)
+	for i, id := range []string{base, one, other} {
+		trees[i] = f.git("rev-parse", id+"^{tree}")
+	}
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	const enough, tooMuch = 256 << 20, 1 << 60 // of memory, for the machine
+	for _, c := range []struct {
+		name, does string
+		memory     uint64
+		conflict   bool
+	}{
+		{"no bound", "echo 'fatal: Out of memory, malloc failed' >&2; exit 128", 0, false},
+		{"a short machine", "echo 'fatal: Out of memory, malloc failed' >&2; exit 128", tooMuch, false},
+		{"a short machine in zlib", "echo 'fatal: inflate: out of memory' >&2; exit 128", tooMuch, false},
+		{"no shortage", `exec "$git" "$@"`, enough, false}, // nothing was cached
+		{"the bound", "echo 'fatal: Out of memory, malloc failed' >&2; exit 128", enough, true},
+		{"the bound in zlib", "echo 'fatal: inflate: out of memory' >&2; exit 128", enough, true},
+	} {
+		if c.conflict && runtime.GOOS != "linux" {
+			continue
+		}
+		script := fmt.Sprintf("#!/bin/sh\ngit='%s'\ncase \"$*\" in *merge-tree*) %s;; esac\nexec \"$git\" \"$@\"\n", git, c.does)
+		if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f.repo.mergeMemory = c.memory
+		if c.conflict {
+			f.repo.merges = newCache[mergeKey, mergeOutcome](maxMerges)
+		}
+		tree, conflict, err := f.repo.MergeTrees(t.Context(), trees[0], trees[1], trees[2])
+		if (conflict != nil) != c.conflict || (err != nil) == (c.conflict || c.name == "no shortage") {
+			t.Errorf("%s: %q, %v, %v", c.name, tree, conflict, err)
+		}
 	}
 }

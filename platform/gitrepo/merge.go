@@ -111,7 +111,7 @@ func (r *Repo) mergeThreeWay(ctx context.Context, key mergeKey) (string, *Confli
 		"-c", "merge.conflictStyle=merge", "-c", "merge.renormalize=false", "-c", "diff.algorithm=histogram",
 		"merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs,
 	}, memory: r.mergeMemory})
-	if failure, is := errors.AsType[*CommandError](err); is && strings.Contains(failure.Stderr, "Out of memory") {
+	if failure, is := errors.AsType[*CommandError](err); is && failure.overMemory && failure.Code != 1 {
 		return "", &Conflict{Messages: []string{fmt.Sprintf("git takes more than %d MiB of memory to merge the files that both sides change", r.mergeMemory>>20)}}, nil
 	}
 	if err != nil && exitCode(err) != 1 {
