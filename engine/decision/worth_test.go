@@ -80,7 +80,7 @@ func TestM15aWorthFollowsWhoWaitsForWhom(t *testing.T) {
 			s.Apply(&eventsv1.Priority{Position: int64(i + 2), Delta: d, Ranking: &eventsv1.Ranking{}})
 			for _, name := range names {
 				n := s.graph.Node(name)
-				if got, want := s.inPool(&eventsv1.RankedBuild{Change: n.Change, Value: 1}), s.factorOf(n); got != want {
+				if got, want := s.inPool(&eventsv1.RankedBuild{Change: n.Change, Value: 1}), s.graph.PoolFactor(n); got != want {
 					t.Fatalf("%s is worth %v, computed anew %v", name, got, want)
 				}
 			}

@@ -24,6 +24,8 @@ type Worth struct {
 	Needed float64 `json:"needed"`
 	Likely float64 `json:"likely"`
 	Value  float64 `json:"value"`
+	// InPool is what the build is worth to the workers of a pool (M15a); 0 if the queue has none.
+	InPool float64 `json:"in_pool,omitempty"`
 	// Benefit is the change's; Soon falls with the number of changes that it has ahead (decision 0027).
 	Benefit float64 `json:"benefit"`
 	Soon    float64 `json:"soon"`
@@ -116,6 +118,14 @@ func (e *Explainer) Running(build string) *Worth {
 
 // worth returns the worth of a build of a path. Rule is set only for a build of the ranking.
 func (e *Explainer) worth(n *graph.Node, path memberset.Set, ranked bool) *Worth {
+	w := e.ofPath(n, path, ranked)
+	if e.g.Settings.GetPoolWorkers() > 0 && !e.how.ByModel {
+		w.InPool = graph.PoolWorth(n, w.Value, w.Needed) * e.g.PoolFactor(n)
+	}
+	return w
+}
+
+func (e *Explainer) ofPath(n *graph.Node, path memberset.Set, ranked bool) *Worth {
 	w := &Worth{
 		Assumed: []string{}, Rejected: []string{}, Factors: []Factor{}, State: stateNames[n.Path(path)], Threshold: e.g.Settings.GetThreshold(),
 		Needed: 1, Likely: 1, Benefit: n.Benefit, Soon: 1,

@@ -38,3 +38,22 @@ func EditedRanking(before *eventsv1.Ranking, p *eventsv1.Priority) (*eventsv1.Ra
 func Benefit(n *eventsv1.Node) float64 {
 	return cmp.Or(n.GetBenefit(), 1) / math.Sqrt(float64(1+len(n.GetAhead())))
 }
+
+// behindShare is what a change that waits for another one alone adds to the worth of that one.
+const behindShare = 0.1
+
+// PoolFactor returns what builds of a pending change count with where workers run steps, for each unit of their worth (M15a): less if it
+// waits for many, and more if many wait for it. It adds in whole numbers: those behind come in no order, and sums of fractions depend on it.
+func (g *Graph) PoolFactor(n *Node) float64 {
+	const one = 1 << 32
+	var behind uint64
+	g.EachBehind(n.Change.Change, func(f *Node) { behind += one / uint64(len(f.Ahead)) })
+	ahead := float64(1 + len(n.Ahead))
+	return (1 + behindShare*float64(behind)/one) / (ahead * math.Sqrt(ahead))
+}
+
+// PoolWorth returns what a build is worth to a pool with a factor of 1 (M15a): what it is worth by the ranking, or half of what it is needed
+// for if that is for a bypass.
+func PoolWorth(n *Node, value, needed float64) float64 {
+	return max(value, needed*Benefit(n.Node)/2)
+}

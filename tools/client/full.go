@@ -37,7 +37,7 @@ func writeFull(out io.Writer, f *view.Full) {
 		writeWorth(w, title, "", r.Worth)
 	}
 	for _, b := range f.Builds {
-		fmt.Fprintf(w, "build %s\t%s; scheduled at offset %d, ranked with needed %.6g and value %.6g", events.ShortID(b.Build), b.State, b.Position, b.Needed, b.Value)
+		fmt.Fprintf(w, "build %s\t%s; scheduled at offset %d, needed %.6g, worth %.6g to the workers", events.ShortID(b.Build), b.State, b.Position, b.Needed, b.Value)
 		if b.Why != "" {
 			fmt.Fprintf(w, ": %s", Plain(b.Why))
 		}
@@ -138,13 +138,21 @@ func writeWorth(w io.Writer, title, indent string, x *explanation.Worth) {
 		fmt.Fprintf(w, " (at least %.6g to be built)", x.Threshold)
 	}
 	if x.Rule != "" {
-		fmt.Fprintf(w, ", value %.6g: %s\n", x.Value, Plain(x.Rule))
+		fmt.Fprintf(w, ", value %.6g%s: %s\n", x.Value, inPool(x), Plain(x.Rule))
 		return
 	}
-	fmt.Fprintf(w, ", value %.6g = %.6g benefit · %.6g soon · %.6g likely\n", x.Value, x.Benefit, x.Soon, x.Likely)
+	fmt.Fprintf(w, ", value %.6g = %.6g benefit · %.6g soon · %.6g likely%s\n", x.Value, x.Benefit, x.Soon, x.Likely, inPool(x))
 	for _, f := range x.Factors {
 		fmt.Fprintf(w, "%s  %.6g\t%s\n", indent, f.Factor, Plain(strings.TrimSpace(f.Change+" "+f.Assumed+": "+f.String())))
 	}
+}
+
+// inPool says what a build is worth to the workers of a pool.
+func inPool(x *explanation.Worth) string {
+	if x.InPool == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %.6g to the workers", x.InPool)
 }
 
 func proofs(list []explanation.Proof) string {

@@ -49,7 +49,7 @@ type BuildReasons struct {
 	Why      string `json:"why,omitempty"`
 	// Message is why it was aborted, or could not be prepared.
 	Message string `json:"message,omitempty"`
-	// Needed and Value are as it was ranked then.
+	// Needed is as it was ranked then, Value what it was worth to the workers.
 	Needed float64            `json:"needed"`
 	Value  float64            `json:"value"`
 	Then   *explanation.Worth `json:"then,omitempty"`

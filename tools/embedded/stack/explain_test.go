@@ -42,7 +42,7 @@ func explained(t *testing.T, c *client.Client, change string) *view.Full {
 		if b.Then.Rule != "" {
 			value = 1
 		}
-		if math.Abs(needed-b.Needed) > 1e-9 || math.Abs(value-b.Value) > 1e-9 {
+		if math.Abs(needed-b.Needed) > 1e-9 || math.Abs(value-b.Then.Value) > 1e-9 || math.Abs(b.Then.InPool-b.Value) > 1e-9 {
 			t.Errorf("build %s of %s was ranked with %g and %g, and is explained by %+v", b.Build, change, b.Needed, b.Value, b.Then)
 		}
 	}

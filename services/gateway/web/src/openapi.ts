@@ -917,6 +917,7 @@ export interface Worth {
   needed: number
   likely: number
   value: number
+  in_pool?: number
   benefit: number
   soon: number
   threshold: number
