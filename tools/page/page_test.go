@@ -354,7 +354,7 @@ func TestNothingOfAChangeRuns(t *testing.T) {
 	sound("reasons-of-another")
 	w.post("/v1/queues/shop/resume", string(reason))
 	r.open("/queues/shop")
-	r.see("Resumed by <img src=x")
+	r.see("resumed by <img src=x")
 	sound("resumed")
 	r.open("/queues/shop")
 	r.see("<script>globalThis.hurt=1</script>")
