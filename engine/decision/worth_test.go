@@ -47,7 +47,7 @@ func TestM15aABuildIsWorthMoreToAPoolIfOthersWaitForItsChange(t *testing.T) {
 	}
 }
 
-// TestM15aWorthFollowsWhoWaitsForWhom after random deltas, as if it were computed anew.
+// TestM15aWorthFollowsWhoWaitsForWhom holds the factors that are kept to those computed anew, after random deltas.
 func TestM15aWorthFollowsWhoWaitsForWhom(t *testing.T) {
 	r := seedtest.Random(t)
 	for range 50 {

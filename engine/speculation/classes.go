@@ -86,8 +86,8 @@ func (q *Queue) through(a *analysis, ahead []member) map[string][]int {
 	return found
 }
 
-// outcomes returns what is known of a class, for every set of members that some observation was made with. It goes through the
-// observations of each target once, and takes those that name the label of their set as of now.
+// outcomes returns the known outcomes of a class, one for each set of members, in the order of the sets. An observation counts if its
+// label is the one that its set has on the present mainline.
 func (q *Queue) outcomes(a *analysis, k *eventsv1.Class, ahead []member) []*eventsv1.Outcome {
 	index := make(map[string]int, len(k.Members))
 	for i, m := range k.Members {
@@ -132,15 +132,15 @@ func (q *Queue) outcomes(a *analysis, k *eventsv1.Class, ahead []member) []*even
 	return out
 }
 
-// setOutcome is what is known of a class with exactly these members landed: how many of its targets are green, and which one
-// tells that it is not.
+// setOutcome collects the outcome of a class with exactly these members landed: the number of its green targets, and the outcomes of
+// those that are red, blocked or exhausted.
 type setOutcome struct {
 	members                 []byte
 	green                   int
 	red, blocked, exhausted *eventsv1.Outcome
 }
 
-// addTo adds what is known of a target's version to the outcome of a set.
+// addTo adds the state of a target's version to the outcome of a set.
 func (q *Queue) addTo(of *setOutcome, t *eventsv1.TargetVersion, hash string) {
 	v := evidence.Version{Target: t.Target, Hash: hash}
 	as := func(s eventsv1.OutcomeState) *eventsv1.Outcome {
@@ -162,7 +162,7 @@ func (q *Queue) addTo(of *setOutcome, t *eventsv1.TargetVersion, hash string) {
 	}
 }
 
-// outcome returns what is known of a class of so many targets, nil if nothing is.
+// outcome returns the outcome of a class with that number of targets, nil if it is unknown.
 func (s *setOutcome) outcome(targets int) *eventsv1.Outcome {
 	o := cmp.Or(s.red, s.blocked, s.exhausted)
 	if o == nil && s.green == targets {

@@ -48,8 +48,7 @@ func (q *Queue) node(c *lineup.Change) *eventsv1.Node {
 	return n
 }
 
-// nodeKnowing returns the node of a change whose analysis is known, with what is known now of the classes that have some targets.
-// All else is as published.
+// nodeKnowing returns the published node of a change with the outcomes made again of the classes that have one of some targets.
 func (q *Queue) nodeKnowing(c *lineup.Change, a *analysis, published *eventsv1.Node, some map[string]bool) *eventsv1.Node {
 	ahead, _ := q.ahead(c, a)
 	var classes []*eventsv1.Class

@@ -177,8 +177,8 @@ type delta struct {
 	// dirty are the pending changes whose node may differ from the published one; with allDirty it is all of them and the
 	// check, which is in no map.
 	dirty map[string]bool
-	// known holds targets of pending changes. Of those that are not dirty, no more of their node may differ than what is known of the
-	// classes with these targets.
+	// known holds, by pending change, targets whose outcomes may differ from the published ones. The rest of the node does not, unless
+	// the change is dirty.
 	known    map[string]map[string]bool
 	check    bool
 	allDirty bool

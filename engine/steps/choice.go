@@ -145,7 +145,7 @@ func (q *Queue) leave(b *build) {
 	q.choice.entries[last] = entry{}
 	q.choice.entries = q.choice.entries[:last]
 	b.slot, b.counts, b.late = 0, contribution{}, lateness{}
-	// Where nobody chooses, nobody empties the list.
+	// Next empties the list. A gateway may never call it.
 	if c := &q.choice; len(c.changed) > 2*len(c.entries)+leastChanged {
 		c.changed = slices.DeleteFunc(c.changed, func(b *build) bool {
 			b.changed = b.slot > 0

@@ -130,13 +130,22 @@ func hasOtherChances(d recompute.Difference) bool {
 // have an outcome.
 const recordedEstimates = 135
 
-// hasOtherEstimates reports whether a priority differs from the computed one in estimates, and in nothing else: what is built, and in which
-// order, does not rest on them.
+// hasOtherEstimates reports whether a priority differs from the computed one in when changes are decided, and in nothing else: what is built,
+// and in which order, does not rest on it. How likely a change of both lands is the same.
 func hasOtherEstimates(d recompute.Difference) bool {
 	written, is := d.Written.(*eventsv1.Priority)
 	computed, also := d.Computed.(*eventsv1.Priority)
 	if !is || !also {
 		return false
+	}
+	lands := map[string]float64{}
+	for _, e := range written.GetEstimates().GetMoved() {
+		lands[e.Change.String()] = e.Lands
+	}
+	for _, e := range computed.GetEstimates().GetMoved() {
+		if before, both := lands[e.Change.String()]; both && before != e.Lands {
+			return false
+		}
 	}
 	written, computed = proto.CloneOf(written), proto.CloneOf(computed)
 	written.Estimates, computed.Estimates = nil, nil
