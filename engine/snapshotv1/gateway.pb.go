@@ -497,7 +497,9 @@ type GatewayView struct {
 	// The newest leases that lapsed before another worker was given the version, oldest first. Missing in snapshots of earlier versions.
 	Lost []*v1.StepLeased `protobuf:"bytes,30,rep,name=lost,proto3" json:"lost,omitempty"`
 	// The last pause that is over, absent if there was none. Missing in snapshots of earlier versions.
-	LastPause     *GatewayPause `protobuf:"bytes,31,opt,name=last_pause,json=lastPause,proto3" json:"last_pause,omitempty"`
+	LastPause *GatewayPause `protobuf:"bytes,31,opt,name=last_pause,json=lastPause,proto3" json:"last_pause,omitempty"`
+	// Those before last_pause, oldest first. Missing in snapshots of earlier versions.
+	EarlierPauses []*GatewayPause `protobuf:"bytes,32,rep,name=earlier_pauses,json=earlierPauses,proto3" json:"earlier_pauses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -745,6 +747,13 @@ func (x *GatewayView) GetLost() []*v1.StepLeased {
 func (x *GatewayView) GetLastPause() *GatewayPause {
 	if x != nil {
 		return x.LastPause
+	}
+	return nil
+}
+
+func (x *GatewayView) GetEarlierPauses() []*GatewayPause {
+	if x != nil {
+		return x.EarlierPauses
 	}
 	return nil
 }
@@ -2601,7 +2610,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\bdelivery\x18\x02 \x01(\tR\bdelivery\x12<\n" +
 	"\arefused\x18\x03 \x01(\v2\".landfall.events.v1.RequestRefusedR\arefused\x129\n" +
 	"\badmitted\x18\x04 \x01(\v2\x1d.landfall.events.v1.AdmissionR\badmitted\x12\x16\n" +
-	"\x06change\x18\x05 \x01(\tR\x06change\"\xa1\r\n" +
+	"\x06change\x18\x05 \x01(\tR\x06change\"\xed\r\n" +
 	"\vGatewayView\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x125\n" +
 	"\x06lineup\x18\x02 \x01(\v2\x1d.landfall.snapshots.v1.LineupR\x06lineup\x12\x1a\n" +
@@ -2635,7 +2644,8 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\twithdrawn\x18\x1d \x03(\v2\x19.landfall.events.v1.ProofR\twithdrawn\x122\n" +
 	"\x04lost\x18\x1e \x03(\v2\x1e.landfall.events.v1.StepLeasedR\x04lost\x12B\n" +
 	"\n" +
-	"last_pause\x18\x1f \x01(\v2#.landfall.snapshots.v1.GatewayPauseR\tlastPause\"\xe6\x01\n" +
+	"last_pause\x18\x1f \x01(\v2#.landfall.snapshots.v1.GatewayPauseR\tlastPause\x12J\n" +
+	"\x0eearlier_pauses\x18  \x03(\v2#.landfall.snapshots.v1.GatewayPauseR\rearlierPauses\"\xe6\x01\n" +
 	"\fGatewayPause\x12\x10\n" +
 	"\x03who\x18\x01 \x01(\tR\x03who\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x128\n" +
@@ -2900,42 +2910,43 @@ var file_snapshots_v1_gateway_proto_depIdxs = []int32{
 	43, // 31: landfall.snapshots.v1.GatewayView.withdrawn:type_name -> landfall.events.v1.Proof
 	38, // 32: landfall.snapshots.v1.GatewayView.lost:type_name -> landfall.events.v1.StepLeased
 	7,  // 33: landfall.snapshots.v1.GatewayView.last_pause:type_name -> landfall.snapshots.v1.GatewayPause
-	11, // 34: landfall.snapshots.v1.GatewayPause.since:type_name -> landfall.snapshots.v1.GatewayTime
-	11, // 35: landfall.snapshots.v1.GatewayPause.until:type_name -> landfall.snapshots.v1.GatewayTime
-	30, // 36: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
-	11, // 37: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
-	14, // 38: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
-	15, // 39: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
-	16, // 40: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
-	17, // 41: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
-	13, // 42: landfall.snapshots.v1.GatewayChange.earlier:type_name -> landfall.snapshots.v1.GatewayEarlier
-	11, // 43: landfall.snapshots.v1.GatewayEarlier.at:type_name -> landfall.snapshots.v1.GatewayTime
-	44, // 44: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
-	11, // 45: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
-	11, // 46: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
-	45, // 47: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
-	11, // 48: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
-	46, // 49: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
-	10, // 50: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	17, // 51: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
-	10, // 52: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	22, // 53: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
-	23, // 54: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
-	23, // 55: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
-	20, // 56: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
-	47, // 57: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
-	48, // 58: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
-	10, // 59: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	25, // 60: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
-	26, // 61: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
-	10, // 62: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
-	49, // 63: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
-	50, // 64: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
-	65, // [65:65] is the sub-list for method output_type
-	65, // [65:65] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	7,  // 34: landfall.snapshots.v1.GatewayView.earlier_pauses:type_name -> landfall.snapshots.v1.GatewayPause
+	11, // 35: landfall.snapshots.v1.GatewayPause.since:type_name -> landfall.snapshots.v1.GatewayTime
+	11, // 36: landfall.snapshots.v1.GatewayPause.until:type_name -> landfall.snapshots.v1.GatewayTime
+	30, // 37: landfall.snapshots.v1.GatewayChange.admission:type_name -> landfall.events.v1.Admission
+	11, // 38: landfall.snapshots.v1.GatewayChange.admitted_at:type_name -> landfall.snapshots.v1.GatewayTime
+	14, // 39: landfall.snapshots.v1.GatewayChange.analysis:type_name -> landfall.snapshots.v1.GatewayAnalysis
+	15, // 40: landfall.snapshots.v1.GatewayChange.last_refusal:type_name -> landfall.snapshots.v1.GatewayRefusal
+	16, // 41: landfall.snapshots.v1.GatewayChange.ending:type_name -> landfall.snapshots.v1.GatewayEnding
+	17, // 42: landfall.snapshots.v1.GatewayChange.timeline:type_name -> landfall.snapshots.v1.GatewayEvents
+	13, // 43: landfall.snapshots.v1.GatewayChange.earlier:type_name -> landfall.snapshots.v1.GatewayEarlier
+	11, // 44: landfall.snapshots.v1.GatewayEarlier.at:type_name -> landfall.snapshots.v1.GatewayTime
+	44, // 45: landfall.snapshots.v1.GatewayAnalysis.uncovered:type_name -> landfall.events.v1.Uncovered
+	11, // 46: landfall.snapshots.v1.GatewayRefusal.at:type_name -> landfall.snapshots.v1.GatewayTime
+	11, // 47: landfall.snapshots.v1.GatewayEnding.at:type_name -> landfall.snapshots.v1.GatewayTime
+	45, // 48: landfall.snapshots.v1.GatewayEnding.landed:type_name -> landfall.events.v1.ChangeLanded
+	11, // 49: landfall.snapshots.v1.GatewayEnding.dropped_at:type_name -> landfall.snapshots.v1.GatewayTime
+	46, // 50: landfall.snapshots.v1.GatewayEnding.reason:type_name -> landfall.events.v1.Reason
+	10, // 51: landfall.snapshots.v1.GatewayEarly.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	17, // 52: landfall.snapshots.v1.GatewayEarly.events:type_name -> landfall.snapshots.v1.GatewayEvents
+	10, // 53: landfall.snapshots.v1.GatewayDecision.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	22, // 54: landfall.snapshots.v1.GatewayHistory.starts:type_name -> landfall.snapshots.v1.GatewayStart
+	23, // 55: landfall.snapshots.v1.GatewayHistory.named:type_name -> landfall.snapshots.v1.GatewayNamed
+	23, // 56: landfall.snapshots.v1.GatewayHistory.from:type_name -> landfall.snapshots.v1.GatewayNamed
+	20, // 57: landfall.snapshots.v1.GatewayHistory.decisions:type_name -> landfall.snapshots.v1.GatewayDecision
+	47, // 58: landfall.snapshots.v1.GatewayStart.settings:type_name -> landfall.events.v1.QueueSettings
+	48, // 59: landfall.snapshots.v1.GatewayStart.mainline:type_name -> landfall.events.v1.Mainline
+	10, // 60: landfall.snapshots.v1.GatewayNamed.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	25, // 61: landfall.snapshots.v1.GatewayBuilds.builds:type_name -> landfall.snapshots.v1.GatewayBuild
+	26, // 62: landfall.snapshots.v1.GatewayBuilds.worthless:type_name -> landfall.snapshots.v1.GatewayWorthless
+	10, // 63: landfall.snapshots.v1.GatewayBuild.revision:type_name -> landfall.snapshots.v1.GatewayRevision
+	49, // 64: landfall.snapshots.v1.GatewayBuild.fact:type_name -> landfall.events.v1.BuildScheduled
+	50, // 65: landfall.snapshots.v1.GatewayBuild.prepared:type_name -> landfall.events.v1.BuildPrepared
+	66, // [66:66] is the sub-list for method output_type
+	66, // [66:66] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	66, // [66:66] is the sub-list for extension extendee
+	0,  // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_gateway_proto_init() }

@@ -47,6 +47,9 @@ func TestWhoIsBehindAHeldChangeReadsThatAndWhatTheTwoBreak(t *testing.T) {
 			if said != want {
 				t.Errorf("%s, %s: %q, want %q", when, change, said, want)
 			}
+			if c.Reasons[0].Code == view.ReasonAhead && fmt.Sprint(said[:len(said)-len(fmt.Sprint(c.Names))], c.Names) != said {
+				t.Errorf("%s, %s: %q names %q", when, change, said, c.Names)
+			}
 		})
 	}
 	says("nothing is held", "b", "a is ahead of it and breaks //x together with it.[a]")

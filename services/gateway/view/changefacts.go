@@ -57,7 +57,8 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
 		q.landOverPushes(f)
 	case *eventsv1.QueueResumed:
 		if paused != nil {
-			q.lastPause = &PauseOver{pauseOf(paused), stamp(f.StampUs, e.Time), f.Who, f.Why}
+			q.pauses = append(q.pauses, PauseOver{pauseOf(paused), stamp(f.StampUs, e.Time), f.Who, f.Why})
+			q.pauses = q.pauses[max(0, len(q.pauses)-keptPauses):]
 		}
 	case *eventsv1.LandingsPaused:
 		q.foldPauseByRemote(f.StampUs, e.Time)

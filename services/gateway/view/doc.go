@@ -32,6 +32,7 @@ const (
 	maxFinishedText     = 8 << 10
 	maxAnalysedShown    = 50
 	maxNamesInSentences = 3
+	keptPauses          = 10
 	maxBuildsOfChange   = 64
 	// keptRevisions is of how many revisions of a change builds are kept, for their output.
 	keptRevisions   = uint64(4)

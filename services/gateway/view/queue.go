@@ -86,8 +86,8 @@ type Queue struct {
 	lateSeq uint64 `snapshot:"-"`
 	// open are the decisions that the lander has not answered yet.
 	open map[ref]openDecision
-	// lastPause is the last pause that is over, nil if there was none.
-	lastPause *PauseOver
+	// pauses are the last keptPauses pauses that are over, oldest first.
+	pauses []PauseOver
 	// unreachable is what keeps the lander from working on the mainline, nil if nothing does.
 	unreachable *eventsv1.MainlineUnreachable
 

@@ -67,4 +67,20 @@ func TestWhoPausedTheQueueIsKnownOnceItIsResumed(t *testing.T) {
 	if p := last(); p == nil || *p != want {
 		t.Errorf("once it is resumed: %+v", p)
 	}
+
+	// Those before it are known too, the newest first, and not without end.
+	for i := range 12 {
+		s.Fold(main, events.TopicChanges, &eventsv1.QueuePaused{Who: fmt.Sprint("sre ", i), StampUs: at.AddDate(0, 0, i+1).UnixMicro()})
+		s.Fold(main, events.TopicChanges, &eventsv1.QueueResumed{Who: "ada", StampUs: at.AddDate(0, 0, i+1).Add(time.Hour).UnixMicro()})
+	}
+	s.Read(main, func(q *view.Queue) {
+		kept, err := view.Restore(q.Snapshot(), main, view.DefaultLimits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := kept.Overview()
+		if o.LastPause.Who != "sre 11" || len(o.EarlierPauses) != 9 || o.EarlierPauses[0].Who != "sre 10" || o.EarlierPauses[8].Who != "sre 2" || !o.EarlierPauses[8].Since.Equal(at.AddDate(0, 0, 3)) {
+			t.Errorf("after thirteen pauses: %+v, and before it %+v", o.LastPause, o.EarlierPauses)
+		}
+	})
 }

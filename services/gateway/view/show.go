@@ -19,7 +19,14 @@ func (q *Queue) Overview() Overview {
 		Running: q.runningBuilds(), MainlineRed: q.mainlineRed(), RedBeforeQueue: q.redBeforeQueue(), RedSince: q.redSince(), MainlineFailures: q.mainlineFailures(), NeedRetry: q.needRetry(), Analyzed: q.known.Mainline().GetAnalyzed(),
 		Repository: q.known.Settings().GetRepository(), Branch: q.known.Settings().GetBranch(), Strategy: q.known.Settings().GetStrategy(),
 		Workers: int(q.known.Settings().GetWorkers()), Unreachable: q.trouble(), PausedByRemote: q.pausedByRemote(), ServiceTroubles: q.serviceTroubles,
-		Shadow: q.shadow, LastPause: q.lastPause,
+		Shadow: q.shadow,
+	}
+	for i := len(q.pauses) - 1; i >= 0; i-- {
+		if o.LastPause == nil {
+			o.LastPause = &q.pauses[i]
+			continue
+		}
+		o.EarlierPauses = append(o.EarlierPauses, q.pauses[i])
 	}
 	o.Pool, o.Unproven = q.pool(), int(q.survey.GetUnproven())
 	for _, k := range slices.Sorted(maps.Keys(q.priority.models)) {
@@ -70,7 +77,7 @@ func (q *Queue) Pending() []Summary {
 		s := q.standingOf(c, i+1)
 		why := ownReason(q.reasons(c, s))
 		if refusing != nil && c.pushRefused() && c.lastRefusal.Message == refusing.Message { // the overview quotes it
-			why = c.ownRefusal().Sentence
+			why = c.ownRefusal()
 		}
 		out = append(out, q.summary(c, s, why))
 	}
@@ -78,15 +85,28 @@ func (q *Queue) Pending() []Summary {
 }
 
 // ownReason returns the first reason that is not the whole queue's.
-func ownReason(reasons []Reason) string {
+func ownReason(reasons []Reason) Reason {
 	for _, r := range reasons {
 		switch r.Code {
 		case ReasonPaused, ReasonPausedByRemote, ReasonUnreachable:
 		default:
-			return r.Sentence
+			return r
 		}
 	}
-	return "It waits for nothing else."
+	return Reason{Sentence: "It waits for nothing else."}
+}
+
+// namedIn returns the changes that a reason's sentence has by their names, if they are kept.
+func (q *Queue) namedIn(r Reason) (out []string) {
+	if len(r.Changes) == 0 {
+		return nil
+	}
+	for word := range strings.FieldsSeq(r.Sentence) {
+		if id := strings.TrimRight(word, ",.;:"); q.changes[id] != nil && slices.Contains(r.Changes, id) && !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // Finished lists the kept changes that have left the queue, newest first, at most limit.
@@ -123,14 +143,14 @@ func (q *Queue) positionOf(id string) int {
 // summaryOf returns the summary of a change at a position, with the first of its reasons.
 func (q *Queue) summaryOf(c *change, position int) Summary {
 	s := q.standingOf(c, position)
-	return q.summary(c, s, q.reasons(c, s)[0].Sentence)
+	return q.summary(c, s, q.reasons(c, s)[0])
 }
 
-func (q *Queue) summary(c *change, s standing, why string) Summary {
+func (q *Queue) summary(c *change, s standing, why Reason) Summary {
 	out := Summary{
 		Queue: q.name, Change: c.admission.Change, Revision: c.admission.Revision, State: s.state, Position: s.position,
 		Title: c.admission.Title, Author: c.admission.Author, Team: c.admission.Team, Urgent: c.urgent, AdmittedAt: c.admittedAt,
-		RunningBuilds: len(s.running), ETA: q.eta(c, s), Why: why,
+		RunningBuilds: len(s.running), ETA: q.eta(c, s), Why: why.Sentence, Names: q.namedIn(why),
 	}
 	if entry := q.lineup.Pending(c.admission.Change); entry != nil {
 		out.Held = len(entry.Holds) > 0
@@ -157,7 +177,7 @@ func (q *Queue) Change(id string) (Change, bool) {
 	a, s := c.admission, q.standingOf(c, q.positionOf(id))
 	reasons := q.reasons(c, s)
 	out := Change{
-		Summary: q.summary(c, s, reasons[0].Sentence), Reasons: reasons, Description: a.Description, URI: a.Uri,
+		Summary: q.summary(c, s, reasons[0]), Reasons: reasons, Description: a.Description, URI: a.Uri,
 		Benefit: a.Benefit, Labels: a.Labels, Mainline: a.Mainline, Requires: q.requirements(c), Analysis: c.analysis,
 		Ahead: q.ahead(c), Builds: q.buildsShown(c), Landing: q.landing(c), Rejection: q.rejection(c),
 		LastRefusal: c.lastRefusal, Timeline: c.shownTimeline(), OmittedEvent: c.omitted, Entries: []Pinned{}, Revisions: q.Revisions(id),
@@ -183,7 +203,7 @@ func (q *Queue) Explain(id string) (Explanation, bool) {
 	s := q.standingOf(c, q.positionOf(id))
 	reasons := q.reasons(c, s)
 	out := Explanation{
-		Summary: q.summary(c, s, reasons[0].Sentence), Reasons: reasons, Requires: q.requirements(c), Ahead: q.ahead(c),
+		Summary: q.summary(c, s, reasons[0]), Reasons: reasons, Requires: q.requirements(c), Ahead: q.ahead(c),
 		Builds: q.buildsShown(c), Landing: q.landing(c), Rejection: q.rejection(c),
 		LastRefusal: c.lastRefusal, Timeline: c.shownTimeline(),
 	}

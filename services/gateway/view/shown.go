@@ -43,8 +43,10 @@ type Summary struct {
 	Team     string `json:"team,omitempty"`
 	// Why is one sentence: what it waits for, or how it ended. In a list of the queue it is the change's own reason where the queue
 	// as a whole waits too.
-	Why  string `json:"why"`
-	Held bool   `json:"held,omitempty"`
+	Why string `json:"why"`
+	// Names are the changes that Why names, if they are kept.
+	Names []string `json:"names,omitempty"`
+	Held  bool     `json:"held,omitempty"`
 	// Urgent: somebody moved it ahead.
 	Urgent bool `json:"urgent,omitempty"`
 	// RunningBuilds, StepsDone and StepsTotal are over the builds that run at this moment.
@@ -400,6 +402,8 @@ type Overview struct {
 	Paused *Pause `json:"paused,omitempty"`
 	// LastPause is the last one that is over.
 	LastPause *PauseOver `json:"last_pause,omitempty"`
+	// EarlierPauses are those before LastPause, newest first, as far as they are kept.
+	EarlierPauses []PauseOver `json:"earlier_pauses,omitempty"`
 	// PausedByRemote is given while the remote refuses every push.
 	PausedByRemote *RemotePause `json:"paused_by_remote,omitempty"`
 	Pending        int          `json:"pending"`

@@ -49,11 +49,15 @@ func (q *Queue) Snapshot() *snapshotv1.GatewayView {
 		m.Early = append(m.Early, &snapshotv1.GatewayEarly{Revision: w.revision(of), Events: w.events(events)})
 	}
 	m.Answered = w.numbers(q.early.order)
-	if p := q.lastPause; p != nil {
-		m.LastPause = &snapshotv1.GatewayPause{Who: p.Who, Why: p.Why, Until: timeMessage(p.Until), ResumedBy: p.ResumedBy, ResumedWhy: p.ResumedWhy}
+	for _, p := range q.pauses {
+		pause := &snapshotv1.GatewayPause{Who: p.Who, Why: p.Why, Until: timeMessage(p.Until), ResumedBy: p.ResumedBy, ResumedWhy: p.ResumedWhy}
 		if !p.Since.IsZero() {
-			m.LastPause.Since = timeMessage(p.Since)
+			pause.Since = timeMessage(p.Since)
 		}
+		m.EarlierPauses = append(m.EarlierPauses, pause)
+	}
+	if last := len(m.EarlierPauses) - 1; last >= 0 {
+		m.LastPause, m.EarlierPauses = m.EarlierPauses[last], m.EarlierPauses[:last]
 	}
 	m.Texts = w.List
 	return m
@@ -82,8 +86,10 @@ func Restore(m *snapshotv1.GatewayView, name string, limits Limits) (*Queue, err
 		q.owners[o.Target] = o.Owners
 	}
 	q.restorePushes(m.GetPushes())
-	if p := m.GetLastPause(); p != nil {
-		q.lastPause = &PauseOver{Pause{p.Who, p.Why, timeIn(p.Since)}, timeIn(p.Until), p.ResumedBy, p.ResumedWhy}
+	for _, p := range append(m.GetEarlierPauses(), m.GetLastPause()) {
+		if p != nil {
+			q.pauses = append(q.pauses, PauseOver{Pause{p.Who, p.Why, timeIn(p.Since)}, timeIn(p.Until), p.ResumedBy, p.ResumedWhy})
+		}
 	}
 	q.check, q.survey, q.priority.ranking = m.GetCheck(), m.GetSurvey(), m.GetRanking()
 	for _, c := range m.GetChanges() {

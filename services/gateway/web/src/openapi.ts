@@ -489,6 +489,7 @@ export interface Overview {
   shadow?: boolean
   paused?: Pause
   last_pause?: PauseOver
+  earlier_pauses?: PauseOver[]
   paused_by_remote?: RemotePause
   pending: number
   waiting: number
@@ -672,6 +673,7 @@ export interface Summary {
   author?: string
   team?: string
   why: string
+  names?: string[]
   held?: boolean
   urgent?: boolean
   running_builds: number
