@@ -2,7 +2,9 @@ package page_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
@@ -20,7 +22,9 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/performance"
 	cdpruntime "github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/tracing"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 var facts = flag.Int("facts", 1500, "how many facts the benchmark of the page has written, 50 a second")
@@ -92,7 +96,7 @@ func BenchmarkAQueueOfAThousand(b *testing.B) {
 		long := evaluate[[]float64](r, "long")
 		b.ReportMetric(float64(len(long)), "long-tasks")
 		b.ReportMetric(slices.Max(append(long, 0)), "ms-longest-task")
-		late := evaluate[[]float64](r, "late")[before:]
+		late := evaluate[[]float64](r, "late.splice(0)")[before:] // it would grow the heap
 		slices.Sort(late)
 		if len(late) == 0 {
 			b.Fatal("no fact was seen")
@@ -101,7 +105,130 @@ func BenchmarkAQueueOfAThousand(b *testing.B) {
 		b.ReportMetric(late[len(late)*95/100], "ms-seen-p95")
 		b.ReportMetric(begin, "MB-heap-begin")
 		b.ReportMetric(heap(), "MB-heap-end")
+		r.updates(10 * time.Second)
+
+		// A key moves the slider into the past.
+		r.do(chromedp.Focus(".past-bar input[type=range]"))
+		began := time.Now()
+		r.do(chromedp.KeyEvent(kb.ArrowLeft))
+		r.until("the past is shown", func() bool {
+			return evaluate[bool](r, `!!document.querySelector(".past-sign") && document.querySelectorAll(".row").length >= 100`)
+		})
+		b.ReportMetric(float64(time.Since(began).Milliseconds()), "ms-slider")
 	}
+}
+
+// BenchmarkAGraphOfAThousand is the graph of such a queue: when it is drawn, and how long script, style and layout take for an update and
+// for a key, of all places and of 120 of them.
+// Run it by: make page-test ARGS="-run NONE -bench Graph -benchtime 1x".
+func BenchmarkAGraphOfAThousand(b *testing.B) {
+	r := newReader(b, &world{url: started(b, showcase, "50")})
+	r.look(sizes[1], "light")
+	command(r, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watched})
+	// frame is how long a script and what is drawn for it take.
+	frame := func(script string) float64 {
+		return evaluate[float64](r, `(async () => { const began = performance.now(); `+script+`; await new Promise((done) => requestAnimationFrame(() => setTimeout(done))); return performance.now() - began })()`)
+	}
+	for b.Loop() {
+		began := time.Now()
+		r.open("/queues/shop?view=graph")
+		r.until("the queue is drawn", func() bool { return evaluate[bool](r, `!!document.querySelector(".densities rect")`) })
+		b.ReportMetric(float64(time.Since(began).Milliseconds()), "ms-first")
+		time.Sleep(2 * time.Second)
+		evaluate[int](r, "(long.length = 0)")
+		r.updates(10 * time.Second)
+		b.ReportMetric(frame(`document.querySelector(".parts button:nth-child(3)").focus()`), "ms-said")
+		b.ReportMetric(frame(`document.querySelector(".parts button:nth-child(3)").click()`), "ms-part")
+		r.see("Places 241 to 360")
+		r.do(chromedp.Focus("a.node[tabindex='0']"))
+		var keys []float64
+		for i := range 60 {
+			key := []string{"ArrowRight", "ArrowUp", "ArrowRight", "ArrowDown"}[i%4]
+			keys = append(keys, frame(fmt.Sprintf(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: %q, bubbles: true}))`, key)))
+		}
+		slices.Sort(keys)
+		b.ReportMetric(keys[len(keys)/2], "ms-key-p50")
+		b.ReportMetric(keys[len(keys)*95/100], "ms-key-p95")
+		b.ReportMetric(slices.Max(append(evaluate[[]float64](r, "long"), 0)), "ms-longest-task")
+	}
+}
+
+// updates traces the page for a while, and reports how long script, style and layout took for each of its updates.
+func (r *reader) updates(lasts time.Duration) {
+	r.t.Helper()
+	type event struct {
+		Name, Ph string
+		Pid, Tid int
+		TS, Dur  float64 // microseconds
+	}
+	var mu sync.Mutex
+	var all []event
+	complete := make(chan struct{})
+	ctx, stop := context.WithCancel(r.ctx)
+	defer stop()
+	err := chromedp.Listen(ctx, func(e any) {
+		switch e := e.(type) {
+		case *tracing.EventDataCollected:
+			mu.Lock()
+			defer mu.Unlock()
+			for _, value := range e.Value {
+				var one event
+				if json.Unmarshal(value, &one) == nil {
+					all = append(all, one)
+				}
+			}
+		case *tracing.EventTracingComplete:
+			close(complete)
+		}
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	command(r, tracing.Start, tracing.StartParams{TraceConfig: &tracing.TraceConfig{IncludedCategories: []string{"devtools.timeline"}, ExcludedCategories: []string{"*"}}})
+	time.Sleep(lasts)
+	command(r, tracing.End, cdp.Empty{})
+	<-complete
+	mu.Lock()
+	defer mu.Unlock()
+	slices.SortFunc(all, func(a, b event) int { return cmp.Compare(a.TS, b.TS) })
+	// The page's main thread is that which lays out most.
+	laid := map[[2]int]int{}
+	var main [2]int
+	for _, e := range all {
+		if e.Name == "Layout" {
+			if laid[[2]int{e.Pid, e.Tid}]++; laid[[2]int{e.Pid, e.Tid}] > laid[main] {
+				main = [2]int{e.Pid, e.Tid}
+			}
+		}
+	}
+	var took []float64 // an update begins with a message of the worker
+	var until float64
+	for _, e := range all {
+		if main != [2]int{e.Pid, e.Tid} {
+			continue
+		}
+		if e.Name == "HandlePostMessage" {
+			took = append(took, 0)
+		}
+		if len(took) == 0 || !slices.Contains([]string{"FunctionCall", "EvaluateScript", "UpdateLayoutTree", "Layout"}, e.Name) {
+			continue
+		}
+		if end := e.TS + e.Dur; end > until { // what is in another one counts once
+			took[len(took)-1] += (end - max(e.TS, until)) / 1000
+			until = end
+		}
+	}
+	if len(took) == 0 {
+		r.t.Fatalf("no update is traced, of %d events", len(all))
+	}
+	slices.Sort(took)
+	b, is := r.t.(*testing.B)
+	if !is {
+		r.t.Fatal("it is for benchmarks")
+	}
+	b.ReportMetric(took[len(took)/2], "ms-update-p50")
+	b.ReportMetric(took[len(took)*95/100], "ms-update-p95")
+	b.ReportMetric(float64(len(took))/lasts.Seconds(), "updates/s")
 }
 
 // processorTime returns how much of a processor a process has used.

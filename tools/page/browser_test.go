@@ -30,8 +30,9 @@ type reader struct {
 	problems []string
 	// allowed are parts of complaints that a test brings about.
 	allowed []string
-	// folder has pictures for a person.
+	// folder has pictures for a person. Pictures that are compared are shrunk by shrink.
 	folder string
+	shrink int
 }
 
 // size is that of a window.
@@ -41,7 +42,7 @@ type size struct {
 	phone         bool
 }
 
-var sizes = []size{{"phone", 390, 844, true}, {"laptop", 1280, 800, false}, {"wide", 2560, 1440, false}}
+var sizes = []size{{"phone", 390, 844, true}, {"laptop", 1280, 800, false}, {"4k", 3840, 2160, false}}
 
 func newReader(t testing.TB, w *world) *reader {
 	t.Helper()
@@ -49,11 +50,22 @@ func newReader(t testing.TB, w *world) *reader {
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("font-render-hinting", "none"))
 	allocated, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
-	ctx, cancel := chromedp.NewContext(allocated)
+	return newTab(t, allocated, w.url)
+}
+
+// another opens another tab of the same browser.
+func (r *reader) another() *reader {
+	r.t.Helper()
+	return newTab(r.t, r.ctx, r.url)
+}
+
+func newTab(t testing.TB, browser context.Context, address string) *reader {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
-	r := &reader{t: t, ctx: ctx, url: w.url}
+	r := &reader{t: t, ctx: ctx, url: address}
 	r.do() // opens the tab
-	host := strings.TrimPrefix(w.url, "http://")
+	host := strings.TrimPrefix(address, "http://")
 	err := chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
 		case *cdpruntime.EventExceptionThrown:

@@ -36,11 +36,11 @@ const still = `{
 	document.adoptedStyleSheets = [sheet]
 }`
 
-// windows are the sizes of the golden looks. The widest is drawn at half its size: it has room rather than detail.
+// windows are the sizes of the golden looks. Pictures of the widest are shrunk to a third: it has room rather than detail.
 var windows = []struct {
 	size
-	scale float64
-}{{size{"phone", 390, 1400, true}, 1}, {size{"laptop", 1280, 800, false}, 1}, {size{"wide", 2560, 1440, false}, 0.5}}
+	shrink int
+}{{size{"phone", 390, 1400, true}, 1}, {size{"laptop", 1280, 800, false}, 1}, {sizes[2], 3}}
 
 // shown are the pages, each with texts that it shows once it is complete.
 var shown = []struct {
@@ -79,7 +79,13 @@ var shown = []struct {
 // newShowcase is somebody who looks at the page over queues that stand still.
 func newShowcase(t *testing.T) *reader {
 	t.Helper()
-	r := newReader(t, &world{t: t, url: started(t, showcase)})
+	return newShowcaseAt(t, started(t, showcase))
+}
+
+// newShowcaseAt is newShowcase of one that is at an address.
+func newShowcaseAt(t *testing.T, address string) *reader {
+	t.Helper()
+	r := newReader(t, &world{t: t, url: address})
 	command(r, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: still})
 	command(r, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "UTC"})
 	command(r, emulation.SetLocaleOverride, emulation.SetLocaleOverrideParams{Locale: "en-US"})
@@ -87,10 +93,11 @@ func newShowcase(t *testing.T) *reader {
 	return r
 }
 
-// window sets the size of the window, the theme, and no motion.
-func (r *reader) window(s size, scale float64, theme string) {
+// window sets the size of the window, to how much of it pictures are shrunk, the theme, and no motion.
+func (r *reader) window(s size, shrink int, theme string) {
 	r.t.Helper()
-	command(r, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: s.width, Height: s.height, DeviceScaleFactor: scale, Mobile: s.phone})
+	r.shrink = shrink
+	command(r, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: s.width, Height: s.height, DeviceScaleFactor: 1, Mobile: s.phone})
 	command(r, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 }
 
@@ -104,7 +111,7 @@ func (r *reader) picture() *image.RGBA {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return plain(m)
+	return shrunk(plain(m), r.shrink)
 }
 
 // settled takes pictures until two are the same.
@@ -157,7 +164,7 @@ func TestEveryPageHasItsGoldenLook(t *testing.T) {
 	wait := patience
 	for _, p := range shown {
 		for _, s := range windows {
-			r.window(s.size, s.scale, "light")
+			r.window(s.size, s.shrink, "light")
 			r.open(p.path)
 			if p.does != nil {
 				p.does(r)
@@ -165,7 +172,7 @@ func TestEveryPageHasItsGoldenLook(t *testing.T) {
 			for _, theme := range []string{"light", "dark"} {
 				name := fmt.Sprintf("%s-%s-%s", p.name, s.name, theme)
 				kept = append(kept, name+".png")
-				r.window(s.size, s.scale, theme)
+				r.window(s.size, s.shrink, theme)
 				for _, text := range p.texts {
 					r.see(text)
 				}

@@ -56,11 +56,23 @@ func TestANewcomerIsAnsweredByThePageAlone(t *testing.T) {
 	}
 	r.check("a change behind a held one")
 
+	// The table says the same without a mouse: its reason has the link, and the row that is opened why there is no estimate.
+	r.open("/queues/shop?open=checkout-two")
+	r.see("decided: no estimate (what it waits for has no estimate: prices-third is held)")
+	r.until("the reason in the table leads to what it names", func() bool {
+		return evaluate[string](r, `(() => { const a = document.querySelector(".row.opened .why a"); return a ? a.innerText + " " + a.title + " " + a.getAttribute("href") : "" })()`) == "prices-third A third price /queues/shop/changes/prices-third"
+	})
+	r.check("the row of a change behind a held one")
+	r.click(".row.opened .why a", "prices-third")
+	r.see("It is held by Ada: not before the sale; release it to let it land.")
+
 	// Who paused the queue, and what landed last.
 	decided("catalog-more", "landed")
 	r.open("/queues/shop")
 	r.see("Last paused from ")
 	r.see(" by Grace: incident 7; resumed by Bo: it is over.")
+	r.click(".pauses summary", "1 earlier pause")
+	r.see(" by Ada; resumed by Ada.")
 	r.until("the last landing is named", func() bool {
 		return evaluate[string](r, `document.querySelector(".figures .last a")?.innerText ?? ""`) == "More of the catalog"
 	})

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -121,6 +122,15 @@ func TestEveryPageIsSoundAtThreeSizesInBothThemes(t *testing.T) {
 		r.open("/queues/shop/changes/round-up")
 		r.see("On the mainline")
 	})
+	for _, p := range []struct{ name, path, text string }{
+		{"dead-letters", "/dead-letters", "There are none"}, {"access", "/access?queue=shop", "Access"}, {"models", "/queues/shop/models", "priors"},
+		{"flakes", "/queues/shop/flakes", "1 target rejected changes"}, {"figures", "/queues/shop/analytics", "There is no history"}, {"workers", "/pools/default", "Workers of pool default"},
+	} {
+		r.eachLook(p.name, func() {
+			r.open(p.path)
+			r.see(p.text)
+		})
+	}
 	r.eachLook("nothing", func() {
 		r.open("/queues/shop/changes/ghost")
 		r.see("The queue has no such change")
@@ -283,6 +293,21 @@ func TestALongQueueIsDrawnAsDensities(t *testing.T) {
 	r.see(fmt.Sprint(many, " changes. A row"))
 	r.shoot("graph-densities")
 	r.check("densities")
+	said := func(pattern string) {
+		t.Helper()
+		r.until("the graph says "+pattern, func() bool {
+			return regexp.MustCompile(pattern).MatchString(evaluate[string](r, `document.querySelector(".said").innerText`))
+		})
+	}
+	r.do(chromedp.Focus(".parts button"))
+	said(`^Places 1 to 120: (\d+ testing, )?\d+ waiting, in 3 rows of changes that meet\.$`)
+	r.do(chromedp.KeyEvent(kb.Tab))
+	said(`^Places 121 to 230: (\d+ testing, )?\d+ waiting, in 3 rows of changes that meet\.$`)
+	evaluate[bool](r, `document.querySelector(".densities g").dispatchEvent(new MouseEvent("mouseenter"))`)
+	said(`^Places 1 to 3, of the 138 meet: (1 testing, 1 waiting|2 (testing|waiting))\.$`)
+	r.do(chromedp.Focus(".parts button:nth-child(2)"), chromedp.KeyEvent(kb.Enter))
+	r.see("Places 121 to 230")
+	r.click("main .line button", "All 230")
 	r.click(".parts button", "121–230")
 	r.see("Places 121 to 230")
 	r.shoot("graph-part")

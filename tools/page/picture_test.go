@@ -54,6 +54,21 @@ func mean(m *image.RGBA, of image.Rectangle) (sum [3]float64) {
 	return sum
 }
 
+// shrunk returns a picture of the means of its squares of so many pixels.
+func shrunk(m *image.RGBA, by int) *image.RGBA {
+	if by <= 1 {
+		return m
+	}
+	out := image.NewRGBA(image.Rect(0, 0, m.Rect.Dx()/by, m.Rect.Dy()/by))
+	for y := range out.Rect.Dy() {
+		for x := range out.Rect.Dx() {
+			of := mean(m, image.Rect(x*by, y*by, (x+1)*by, (y+1)*by))
+			out.SetRGBA(x, y, color.RGBA{uint8(of[0]), uint8(of[1]), uint8(of[2]), 255})
+		}
+	}
+	return out
+}
+
 // plain returns a picture as pixels, from 0, 0 on.
 func plain(m image.Image) *image.RGBA {
 	out := image.NewRGBA(image.Rectangle{Max: m.Bounds().Size()})

@@ -13,7 +13,7 @@ import { Revisions } from "./revisions"
 import { queuePath } from "./router"
 import { detailOf, queues, watch } from "./store"
 import { Times } from "./times"
-import { Ago, Eta, etaSure, now, plain, plural, State, webLink } from "./words"
+import { Ago, Eta, plain, plural, State, Sure, webLink } from "./words"
 
 export function Change({ queue, id }: { queue: string; id: string }) {
   const known = queues.value
@@ -87,7 +87,7 @@ function Known({ of }: { of: Detail }) {
         {of.position && <span>{of.position === 1 ? "first in the queue" : `place ${of.position} in the queue`}</span>}
         {of.position && (
           <span>
-            decided: <Eta of={of} /> <Sure of={of} />
+            decided: <Eta of={of} /> <Sure of={of.eta} />
           </span>
         )}
         {of.steps_total > 0 && <Progress done={of.steps_done} total={of.steps_total} />}
@@ -115,12 +115,6 @@ function Known({ of }: { of: Detail }) {
       </div>
     </>
   )
-}
-
-// Sure is how sure the estimate beside it is.
-function Sure({ of }: { of: Detail }) {
-  const text = etaSure(of.eta, now.value)
-  return text ? <span class="soft">({text})</span> : null
 }
 
 function About({ of }: { of: Detail }) {

@@ -165,15 +165,20 @@ export const naming = (ids: string[]) => new RegExp(`(?<![\\w/.-])(${ids.map((id
 // Said is a sentence of a change, in which the changes that its reasons name are links, with their titles on hover.
 export function Said({ of, text }: { of: Change; text: string }) {
   const titles = new Map([...of.reasons.flatMap((r) => r.changes ?? []).map((id) => [id, ""] as const), ...(of.ahead ?? []).map((a) => [a.change, a.title ?? ""] as const)])
-  const ids = [...titles.keys()].filter((id) => id !== of.change).sort((a, b) => b.length - a.length)
+  titles.delete(of.change)
+  return <Linked queue={of.queue} ids={[...titles.keys()]} title={(id) => titles.get(id)} text={text} />
+}
+
+// Linked is a text in which the changes of these ids are links, with their titles on hover where those are known.
+export function Linked({ queue, ids, title, text }: { queue: string; ids: string[]; title: (id: string) => string | undefined; text: string }) {
   if (ids.length === 0) return <bdi>{plain(text)}</bdi>
   return (
     <bdi>
-      {text.split(naming(ids)).map((part, i) =>
+      {text.split(naming(ids.sort((a, b) => b.length - a.length))).map((part, i) =>
         i % 2 === 0 ? (
           plain(part)
         ) : (
-          <a key={i} href={changePath(of.queue, part)} title={plain(titles.get(part) ?? "") || undefined}>
+          <a key={i} href={changePath(queue, part)} title={plain(title(part) ?? "") || undefined}>
             <bdi>{plain(part)}</bdi>
           </a>
         ),

@@ -4,7 +4,7 @@ import { signal, useComputed, useSignal } from "@preact/signals"
 import type { ComponentChildren, JSX } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import { me, setMe, signedIn, signInAddress, signOut, ways, who } from "./me"
-import { accessPath, analyticsPath, at, deadLettersPath, flakesPath, hasPast, modelsPath, poolPath, queuePath, queuesPath, query, route } from "./router"
+import { accessPath, analyticsPath, at, deadLettersPath, flakesPath, modelsPath, poolPath, queuePath, queuesPath, query, route, servicesPath } from "./router"
 import { queues, readAgain, status } from "./store"
 import { ago, exact, now, plain, webLink } from "./words"
 
@@ -56,7 +56,7 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
             Workers
           </a>
         )}
-        <a class="soft" href="/services">
+        <a class="soft" href={servicesPath()}>
           Services
         </a>
         <a class="soft" href={deadLettersPath()}>
@@ -79,7 +79,7 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
 function Live() {
   const { live, since, why, refused } = status.value
   const text = useComputed(() => (status.value.live ? "live" : status.value.refused ? "not signed in" : status.value.since === 0 ? "connecting" : `stale: last heard ${ago(new Date(status.value.since).toISOString(), now.value)}`))
-  if (at.value && hasPast()) return <span class="live stale">◷ past</span>
+  if (at.value) return <span class="live stale">◷ past</span>
   const stale = !live && !refused && since > 0
   return (
     <span class={stale ? "live stale" : "live"} role="status" title={live ? "What happens is shown at once." : `${why ?? "Connecting."}${stale ? ` Last heard ${exact(new Date(since).toISOString())}.` : ""}`}>

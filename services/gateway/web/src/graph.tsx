@@ -297,8 +297,12 @@ const rows = 12
 // Densities are the lanes of a queue that is too long to draw each change of: how many of each part of the queue are in which state.
 function Densities({ nodes }: { nodes: Node[] }) {
   const lanes = useMemo(() => lanesOf(nodes), [nodes])
+  const pointed = useSignal<{ from: number; to: number; row?: number } | undefined>(undefined)
   const width = Math.ceil(nodes.length / columns)
   const shown = lanes.length > rows ? [...lanes.slice(0, rows - 1), { nodes: lanes.slice(rows - 1).flatMap((l) => l.nodes), alone: false }] : lanes
+  const nameOf = (i: number) => (shown[i]!.alone ? `${shown[i]!.nodes.length} meet no other` : i === rows - 1 && lanes.length > rows ? `${shown[i]!.nodes.length} in other groups` : `${shown[i]!.nodes.length} meet`)
+  const at = pointed.value
+  const leave = () => (pointed.value = undefined)
   return (
     <div class="graph">
       <p class="soft">
@@ -309,12 +313,16 @@ function Densities({ nodes }: { nodes: Node[] }) {
         <tbody>
           {shown.map((lane, i) => (
             <tr key={i}>
-              <th scope="row">{lane.alone ? `${lane.nodes.length} meet no other` : i === rows - 1 && lanes.length > rows ? `${lane.nodes.length} in other groups` : `${lane.nodes.length} meet`}</th>
+              <th scope="row">{nameOf(i)}</th>
               <td>
-                <svg viewBox={`0 0 ${columns * 10} 32`} preserveAspectRatio="none" aria-hidden="true">
+                <svg viewBox={`0 0 ${columns * 10} 32`} preserveAspectRatio="none" aria-hidden="true" onMouseLeave={leave}>
                   {bucketsOf(lane.nodes, width).map((b, at) =>
                     b.count === 0 ? null : (
-                      <g key={at}>
+                      <g
+                        key={at}
+                        onMouseEnter={() => (pointed.value = { from: at * width + 1, to: Math.min(nodes.length, (at + 1) * width), row: i })}
+                        onClick={() => choose({ from: String(Math.floor((at * width) / part) * part + 1) })}
+                      >
                         {b.parts.map((p) => (
                           <rect key={p.state} class={p.state} x={at * 10} width={9} y={32 - (32 * p.to) / width} height={(32 * (p.to - p.from)) / width} />
                         ))}
@@ -329,18 +337,36 @@ function Densities({ nodes }: { nodes: Node[] }) {
             <th scope="row">places</th>
             <td>
               <div class="parts">
-                {Array.from({ length: Math.ceil(nodes.length / part) }, (_, i) => (
-                  <button key={i} type="button" onClick={() => choose({ from: String(i * part + 1) })}>
-                    {i * part + 1}–{Math.min(nodes.length, (i + 1) * part)}
-                  </button>
-                ))}
+                {Array.from({ length: Math.ceil(nodes.length / part) }, (_, i) => {
+                  const [from, to] = [i * part + 1, Math.min(nodes.length, (i + 1) * part)]
+                  const point = () => (pointed.value = { from, to })
+                  return (
+                    <button key={i} type="button" onFocus={point} onMouseEnter={point} onBlur={leave} onMouseLeave={leave} onClick={() => choose({ from: String(from) })}>
+                      {from}–{to}
+                    </button>
+                  )
+                })}
               </div>
             </td>
           </tr>
         </tbody>
       </table>
+      <p class="said" aria-live="polite">
+        {at ? saidOf(at, shown, at.row === undefined ? "" : nameOf(at.row)) : <span class="soft">Point at places, or go to them with the keys: how many changes of which state stand there is said here.</span>}
+      </p>
     </div>
   )
+}
+
+// saidOf is what is drawn of some places, in words: of one row by its name, or of all.
+function saidOf({ from, to, row }: { from: number; to: number; row?: number }, lanes: Lane[], name: string): string {
+  const there = (l: Lane) => l.nodes.filter((n) => n.position >= from && n.position <= to)
+  const nodes = row === undefined ? lanes.flatMap(there) : there(lanes[row]!)
+  const states = ["passed", "testing", "waiting"].map((state) => [nodes.filter((n) => n.state === state).length, state] as const).filter(([count]) => count > 0)
+  const where = `Places ${from} to ${to}`
+  if (row !== undefined) return `${where}, of the ${name}: ${states.map((s) => s.join(" ")).join(", ")}.`
+  const meet = lanes.filter((l) => !l.alone && there(l).length > 0).length
+  return `${where}: ${states.map((s) => s.join(" ")).join(", ")}, in ${plural(meet, "row")} of changes that meet.`
 }
 
 function bucketsOf(nodes: Node[], width: number) {

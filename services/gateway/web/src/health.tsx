@@ -1,7 +1,7 @@
 // How a queue is: what keeps it from landing, and how fast it lands.
 
 import { useComputed } from "@preact/signals"
-import type { Overview, Pace } from "./openapi"
+import type { Overview, Pace, PauseOver } from "./openapi"
 import { changePath } from "./router"
 import { Ago, duration, exact, now, plural, plain, sentence } from "./words"
 
@@ -30,18 +30,32 @@ export function Troubles({ of }: { of: Overview }) {
   )
 }
 
-// LastPause is the last pause that is over, for a day.
-export function LastPause({ of }: { of: Overview }) {
-  const p = of.last_pause
-  if (!p || of.paused || now.value - Date.parse(p.until) > 86_400_000) return null
+// Pauses are those that were over within a day, the last one first.
+export function Pauses({ of }: { of: Overview }) {
+  const [last, ...earlier] = [...(of.last_pause ? [of.last_pause] : []), ...(of.earlier_pauses ?? [])].filter((p) => now.value - Date.parse(p.until) <= 86_400_000)
+  if (!last) return null
   return (
-    <p class="soft last-pause">
-      <bdi>
-        {plain(sentence(`last paused ${p.since ? `from ${exact(p.since)} to` : "until"} ${exact(p.until)} by ${p.who || "somebody"}${p.why ? `: ${p.why}` : ""}; resumed by ${p.resumed_by || "somebody"}${p.resumed_why ? `: ${p.resumed_why}` : ""}`))}
-      </bdi>
-    </p>
+    <div class="soft pauses">
+      <p>
+        <bdi>{paused(of.paused ? "paused before" : "last paused", last)}</bdi>
+      </p>
+      {earlier.length > 0 && (
+        <details>
+          <summary>{plural(earlier.length, "earlier pause")}</summary>
+          <ul>
+            {earlier.map((p) => (
+              <li key={p.until}>
+                <bdi>{paused("paused", p)}</bdi>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </div>
   )
 }
+
+const paused = (when: string, p: PauseOver) => plain(sentence(`${when} ${p.since ? `from ${exact(p.since)} to` : "until"} ${exact(p.until)} by ${p.who || "somebody"}${p.why ? `: ${p.why}` : ""}; resumed by ${p.resumed_by || "somebody"}${p.resumed_why ? `: ${p.resumed_why}` : ""}`))
 
 export function Moving({ of }: { of: Overview }) {
   const stopped = of.paused || of.paused_by_remote || of.mainline_unreachable || of.service_troubles?.length

@@ -51,7 +51,7 @@ function Source({ of }: { of: string }) {
 
 export function Numbers({ of }: { of: Change }) {
   const open = useSignal(false)
-  if (at.value) return null // they are not given of the past
+  if (at.value) return <p class="soft">What was predicted of it then, and how its builds were ranked, is not shown of the past.</p>
   return (
     <section>
       <details onToggle={(e) => (open.value = e.currentTarget.open)}>

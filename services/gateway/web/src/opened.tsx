@@ -5,6 +5,7 @@ import { Actions } from "./act"
 import { Failed, Futures, Landed, Waits } from "./facts"
 import { changePath } from "./router"
 import { detailOf, watch } from "./store"
+import { Eta, Sure } from "./words"
 
 export function Opened({ queue, change }: { queue: string; change: string }) {
   useEffect(() => watch({ detail: `${queue}/${change}` }), [queue, change])
@@ -17,6 +18,11 @@ export function Opened({ queue, change }: { queue: string; change: string }) {
         <Actions of={detail} />
         <a href={changePath(queue, change)}>Everything about it</a>
       </div>
+      {detail.position && (
+        <p>
+          decided: <Eta of={detail} /> <Sure of={detail.eta} />
+        </p>
+      )}
       <Failed of={detail} />
       <Waits of={detail} />
       {!detail.landing && <Futures of={detail} />}

@@ -3,7 +3,7 @@
 import { effect, signal, useComputed } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import { Typed } from "./frame"
-import { at, choose, hasPast, query } from "./router"
+import { asked, at, choose, query, withoutPast } from "./router"
 import { reading } from "./store"
 import { exact, plain } from "./words"
 
@@ -45,18 +45,25 @@ function local(moment: number): string {
   return new Date(moment - new Date(moment).getTimezoneOffset() * minute).toISOString().slice(0, 19).replace("T", " ")
 }
 
-// PastSign says that the past is shown.
+// PastSign says that the past is shown, or why it is not.
 export function PastSign() {
-  const moment = at.value
-  if (!moment || !hasPast()) return null
+  const moment = asked.value
+  if (!moment) return null
+  const none = withoutPast()
   const wrong = reading.value.wrong
   return (
     <section class="past-sign" aria-label="The past">
-      <strong>This is the past</strong>
-      {Number.isNaN(Date.parse(moment)) ? <span>The address names no moment.</span> : <time dateTime={moment}>{exact(moment)}</time>}
-      <span>Nothing can be done here, and which services were at work is not known.</span>
-      {reading.value.waits && <span role="status">The log is being read up to there…</span>}
-      {wrong && <span role="alert">{plain(wrong)}</span>}
+      <strong>{none ? "This page has no past" : "This is the past"}</strong>
+      {none ? (
+        <span>{none}</span>
+      ) : (
+        <>
+          {Number.isNaN(Date.parse(moment)) ? <span>The address names no moment.</span> : <time dateTime={moment}>{exact(moment)}</time>}
+          <span>Nothing can be done here, and which services were at work is not known.</span>
+          {reading.value.waits && <span role="status">The log is being read up to there…</span>}
+          {wrong && <span role="alert">{plain(wrong)}</span>}
+        </>
+      )}
       <span class="space" />
       <button type="button" onClick={() => choose({ at: "" }, false)}>
         Back to now
@@ -76,7 +83,7 @@ export function PastBar() {
     }, 500)
     return () => clearInterval(timer)
   }, [playing.value, span])
-  if (!hasPast() || Number.isNaN(moment)) return null
+  if (withoutPast() || Number.isNaN(moment)) return null
   const place = Math.round(steps * (1 - (end.value - moment) / span))
   return (
     <section class="past-bar" aria-label="Moment">

@@ -3,10 +3,10 @@
 import { useComputed, useSignal, type Signal } from "@preact/signals"
 import { useEffect, useRef } from "preact/hooks"
 import { mostPicked, Pausing, Several } from "./act"
-import { MainlineFails } from "./facts"
+import { Linked, MainlineFails } from "./facts"
 import { QueueGraph } from "./graph"
 import { Header, Notice, typing } from "./frame"
-import { Figures, Landings, LastPause, Moving, Troubles } from "./health"
+import { Figures, Landings, Moving, Pauses, Troubles } from "./health"
 import { isMine, me, useMay } from "./me"
 import type { Overview, Summary } from "./openapi"
 import { Connecting } from "./queues"
@@ -71,7 +71,7 @@ function Known({ of }: { of: Overview }) {
       <Troubles of={of} />
       <MainlineFails of={of} />
       <Figures of={of} />
-      <LastPause of={of} />
+      <Pauses of={of} />
       <Filters table={table} />
       {query.value.get("view") === "graph" ? <AsGraph of={of} /> : <Rows of={of} table={table} />}
     </>
@@ -251,7 +251,7 @@ function Rows({ of, table }: { of: Overview; table: Table }) {
         </thead>
         <tbody role="rowgroup" ref={body}>
           {ids.slice(0, most.value).map((id) => (
-            <Row key={id} of={table.rows.get(id)!} steers={steers} />
+            <Row key={id} of={table.rows.get(id)!} table={table} steers={steers} />
           ))}
         </tbody>
       </table>
@@ -275,7 +275,7 @@ function More({ left, show }: { left: number; show: () => void }) {
   )
 }
 
-function Row({ of, steers }: { of: Signal<Summary>; steers: boolean }) {
+function Row({ of, table, steers }: { of: Signal<Summary>; table: Table; steers: boolean }) {
   const s = of.value
   const open = query.value.get("open") === s.change
   const panel = `open-${s.queue}-${s.change}`
@@ -308,7 +308,7 @@ function Row({ of, steers }: { of: Signal<Summary>; steers: boolean }) {
           {s.finished_at ? <Ago at={s.finished_at} /> : <Eta of={s} />}
         </td>
         <td role="cell" class="why">
-          <bdi>{plain(s.why)}</bdi>
+          <Linked queue={s.queue} ids={[...(s.names ?? [])]} title={(id) => table.rows.get(id)?.peek().title} text={s.why} />
         </td>
       </tr>
       {open && (
@@ -333,7 +333,7 @@ function Empty({ of }: { of: Overview }) {
   if (at.value) return <Notice title="Nothing had been asked for by then" />
   return (
     <Notice title="Nothing has been asked for yet">
-      <p>Land your first change, from a clone of {of.repository ? <bdi>{of.repository}</bdi> : "the repository"}:</p>
+      <p>Land your first change, from a clone of {of.repository ? <bdi>{plain(of.repository)}</bdi> : "the repository"}:</p>
       <pre tabIndex={0}>
         {`git push origin my-branch\nlandfall land --server ${location.origin} --queue ${of.queue} my-branch`}
       </pre>

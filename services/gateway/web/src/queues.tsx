@@ -1,10 +1,11 @@
 // The page of all queues.
 
-import { Figures, Landings, LastPause, Moving, Troubles } from "./health"
+import { Figures, Landings, Moving, Pauses, Troubles } from "./health"
 import { Header, Notice, SignIn } from "./frame"
 import type { Overview } from "./openapi"
 import { queuePath } from "./router"
 import { queues, status } from "./store"
+import { plain } from "./words"
 
 export function Queues() {
   const known = queues.value
@@ -47,17 +48,17 @@ function Card({ of }: { of: Overview }) {
         {of.pace && <Landings of={of.pace} />}
       </div>
       <p class="soft">
-        lands on <code>{of.branch ?? "the mainline"}</code>
+        lands on <code>{plain(of.branch ?? "the mainline")}</code>
         {of.repository && (
           <>
             {" of "}
-            <bdi>{of.repository}</bdi>
+            <bdi>{plain(of.repository)}</bdi>
           </>
         )}
       </p>
       <Troubles of={of} />
       <Figures of={of} />
-      <LastPause of={of} />
+      <Pauses of={of} />
     </li>
   )
 }

@@ -28,14 +28,24 @@ export const route = computed<Route>(() => {
 
 export const query = computed(() => new URLSearchParams(address.value.split("?")[1] ?? ""))
 
+// asked is the moment of the past that the address names, "" for now.
+export const asked = computed(() => query.value.get("at") ?? "")
+
+// pastless are the pages that have no past, each with why.
+const pastless: Partial<Record<Route["page"], string>> = {
+  services: "What services post of themselves is not kept: this is how they are now.",
+  analytics: "Figures are by week, and what was known of a week then is not kept: these go up to now.",
+  nothing: "There is nothing to show of it.",
+}
+
+// withoutPast is why the page has no past, undefined if it has one.
+export const withoutPast = () => pastless[route.value.page]
+
 // at is the moment of the past that is shown, "" for now.
-export const at = computed(() => query.value.get("at") ?? "")
+export const at = computed(() => (withoutPast() ? "" : asked.value))
 
-// hasPast reports whether the page has a past.
-export const hasPast = () => !["services", "analytics", "nothing"].includes(route.value.page)
-
-// then keeps a link in the past, if that is shown.
-const then = () => (at.value ? `?at=${encodeURIComponent(at.value)}` : "")
+// then keeps a link in the past, also on a page that has none.
+const then = () => (asked.value ? `?at=${encodeURIComponent(asked.value)}` : "")
 
 function decode(text: string): string {
   try {
@@ -48,7 +58,8 @@ function decode(text: string): string {
 export const queuesPath = () => "/" + then()
 export const queuePath = (queue: string) => `/queues/${encodeURIComponent(queue)}${then()}`
 export const modelsPath = (queue: string) => `/queues/${encodeURIComponent(queue)}/models${then()}`
-export const analyticsPath = (queue: string) => `/queues/${encodeURIComponent(queue)}/analytics`
+export const analyticsPath = (queue: string) => `/queues/${encodeURIComponent(queue)}/analytics${then()}`
+export const servicesPath = () => `/services${then()}`
 export const flakesPath = (queue: string) => `/queues/${encodeURIComponent(queue)}/flakes${then()}`
 export const poolPath = (pool: string) => `/pools/${encodeURIComponent(pool)}${then()}`
 export const deadLettersPath = () => `/dead-letters${then()}`

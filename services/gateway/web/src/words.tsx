@@ -95,6 +95,12 @@ export function Eta({ of }: { of: Summary }) {
   return <span title={etaTitle(of.eta)}>{text}</span>
 }
 
+// Sure is how sure the estimate beside it is, or why there is none.
+export function Sure({ of }: { of: ETA | undefined }) {
+  const text = useComputed(() => etaSure(of, now.value)).value
+  return text ? <span class="soft">({plain(text)})</span> : null
+}
+
 // marks stand beside the word of a state, so that none is told by its colour alone.
 export const marks: Record<string, string> = {
   waiting: "○",

@@ -102,6 +102,8 @@ func tell(b *apitest.Backend) {
 		Classes: classes("docs-0", eventsv1.OutcomeState_OUTCOME_STATE_RED, "//docs:links"),
 	}}})
 	b.Fold("docs", events.TopicChanges, &eventsv1.QueuePaused{Who: "Grace", Why: "incident 7", StampUs: now.Add(-29 * time.Minute).UnixMicro()})
+	b.Fold("shop", events.TopicChanges, &eventsv1.QueuePaused{Who: "Cy Young", StampUs: now.Add(-95 * time.Minute).UnixMicro()})
+	b.Fold("shop", events.TopicChanges, &eventsv1.QueueResumed{Who: "Cy Young", StampUs: now.Add(-90 * time.Minute).UnixMicro()})
 	b.Fold("shop", events.TopicChanges, &eventsv1.QueuePaused{Who: "Grace", Why: "incident 6", StampUs: now.Add(-70 * time.Minute).UnixMicro()})
 	b.Fold("shop", events.TopicChanges, &eventsv1.QueueResumed{Who: "Bo", Why: "the provider is back", StampUs: now.Add(-50 * time.Minute).UnixMicro()})
 
