@@ -255,3 +255,21 @@ func TestTheTabsOfABrowserShareAStream(t *testing.T) {
 		t.Errorf("%d streams are open; %q came", open, came)
 	}
 }
+
+// TestAPageHasItsOwnStreamWhereTabsCannotShareOne.
+func TestAPageHasItsOwnStreamWhereTabsCannotShareOne(t *testing.T) {
+	f := newFront(t, started(t, showcase, "5"))
+	r := newReader(t, &world{t: t, url: f.url})
+	command(r, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: "delete globalThis.SharedWorker"})
+	r.look(sizes[1], "light")
+	r.open("/queues/shop")
+	r.see("written ")
+	r.until("there is one stream", func() bool { open, _ := f.streams(); return open == 1 })
+	before := len(evaluate[string](r, `[...document.querySelectorAll(".why")].map((e) => e.innerText).join()`))
+	r.until("the page is kept up", func() bool {
+		return len(evaluate[string](r, `[...document.querySelectorAll(".why")].map((e) => e.innerText).join()`)) != before
+	})
+	r.check("a page without a shared worker")
+	r.do(chromedp.Navigate("about:blank"))
+	r.until("its stream ends with it", func() bool { open, _ := f.streams(); return open == 0 })
+}
