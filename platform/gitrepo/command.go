@@ -147,9 +147,7 @@ func (r *Repo) run(ctx context.Context, run invocation) ([]byte, error) {
 	}
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 		failure.Code = ended.ExitCode()
-		// Its words are "Out of memory, malloc failed" and "inflate: out of memory". It has ended, so that its bound is free unless the
-		// machine itself is short of memory. (Its Maxrss would not tell: that counts this process, which it was forked from.)
-		failure.overMemory = bounded && strings.Contains(strings.ToLower(failure.Stderr), "out of memory") && isMemoryFree(run.memory)
+		failure.overMemory = bounded && outOfMemory(failure.Stderr, run.memory)
 	} else {
 		failure.Stderr = strings.TrimSpace(failure.Stderr + "\n" + err.Error())
 	}
@@ -160,6 +158,13 @@ func (r *Repo) run(ctx context.Context, run invocation) ([]byte, error) {
 		}
 	}
 	return stdout.Bytes(), failure
+}
+
+// outOfMemory reports whether a git process whose memory was bounded has said that it met the bound. Its words are "Out of memory, malloc
+// failed" and "inflate: out of memory". It has ended, so that its bound is free unless the machine itself is short of memory. (Its Maxrss
+// would not tell: that counts this process, which it was forked from.)
+func outOfMemory(stderr string, bound uint64) bool {
+	return strings.Contains(strings.ToLower(stderr), "out of memory") && isMemoryFree(bound)
 }
 
 // git runs a local command that has nothing special about it.

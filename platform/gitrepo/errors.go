@@ -16,6 +16,8 @@ var (
 	// ErrUnreachable: the remote did not answer, or broke off. From a push it means that
 	// nobody knows whether the push arrived: read the head before anything else is done.
 	ErrUnreachable = errors.New("the remote cannot be reached")
+	// ErrSlow: git is still at fetching it, which takes long. Ask again.
+	ErrSlow = errors.New("fetching it takes git long")
 	// ErrMoved: the ref was not what the push expected, so somebody else pushed. Nothing
 	// was changed.
 	ErrMoved = errors.New("the ref has moved")

@@ -8,13 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // Wanted is what a fetch brings into the mirror.
 type Wanted struct {
 	Branches []string // branches, or refs/… names, of the remote
 	Commits  []string // full commit ids; what the mirror has already is not asked for again
+	// Change bounds what git may take for each of them, since nobody has approved what a change brings: fetchBounds.apart, and mostMemory.
+	Change bool
 }
 
 const (
@@ -23,59 +24,37 @@ const (
 	maxLooseInDir = 100 // loose objects in one of 256 directories, before they are packed
 )
 
-// fetchQueue gathers the requests that come in while a fetch runs, for the next one.
-type fetchQueue struct {
-	mu      sync.Mutex
-	waiting []*fetchRequest
-	running bool
-	stop    context.CancelFunc
-	closed  bool
-}
-
-type fetchRequest struct {
-	ctx    context.Context
-	wanted Wanted
-	done   chan fetchResult // buffered
-}
-
-type fetchResult struct {
-	missing Missing
-	err     error
-}
-
-func (q *fetchQueue) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed = true
-	if q.stop != nil {
-		q.stop()
-	}
-}
-
 // Fetch brings branches and commits of the remote into the mirror; with the zero Wanted
 // all branches and tags, and forgets those that are gone. Requests that meet are served
-// together. The remote's refs/X is refs/remote/X here.
+// together; what takes git long is fetched apart, one by one. The remote's refs/X is refs/remote/X here.
 //
 // ErrNoBranch: the remote has no such branch. ErrNoSuchCommit: it does not give out such a
-// commit. ErrUnreachable: it does not answer.
+// commit. ErrUnreachable: it does not answer. ErrTooLarge: git takes more than it may for what a change brings.
 func (r *Repo) Fetch(ctx context.Context, wanted Wanted) error {
-	missing, err := r.FetchSome(ctx, wanted)
+	missing, err := r.fetch(ctx, wanted, true)
 	if err != nil {
 		return err
 	}
 	return missing.of(wanted)
 }
 
-// Missing is what a remote does not give out: ErrNoBranch by the branches' full names, ErrNoSuchCommit by the commits' ids.
+// Missing is what a fetch did not bring: ErrNoBranch, ErrTooLarge and ErrSlow by the branches' full names, ErrNoSuchCommit, ErrTooLarge
+// and ErrSlow by the commits' ids.
 type Missing map[string]error
 
-// FetchSome is Fetch of what the remote has, and returns what it lacks.
+// FetchSome is Fetch of what the remote has, and returns what it lacks. It does not wait for what is fetched apart, which is ErrSlow:
+// whoever asks again is told once what came of it.
 func (r *Repo) FetchSome(ctx context.Context, wanted Wanted) (Missing, error) {
+	return r.fetch(ctx, wanted, false)
+}
+
+func (r *Repo) fetch(ctx context.Context, wanted Wanted, wait bool) (Missing, error) {
 	for _, branch := range wanted.Branches {
 		if _, err := branchRef(branch); err != nil {
 			return nil, err
 		}
 	}
+	everything := wanted.all()
 	if len(wanted.Commits) > 0 {
 		missing, err := r.missingCommits(ctx, wanted.Commits)
 		if err != nil {
@@ -86,27 +65,17 @@ func (r *Repo) FetchSome(ctx context.Context, wanted Wanted) (Missing, error) {
 			return nil, nil
 		}
 	}
-	request := &fetchRequest{ctx: ctx, wanted: wanted, done: make(chan fetchResult, 1)}
-	q := &r.fetches
-	q.mu.Lock()
-	if q.closed {
-		q.mu.Unlock()
+	request := &fetchRequest{ctx: ctx, change: wanted.Change, wait: wait, missing: Missing{}, done: make(chan struct{})}
+	request.names = wanted.names()
+	if everything {
+		request.names = []string{allBranches}
+	}
+	if !r.fetches.put(r, request) {
 		return nil, errors.New("the mirror is closed")
 	}
-	q.waiting = append(q.waiting, request)
-	if !q.running {
-		q.running = true
-		batchCtx, stop := context.WithCancel(context.Background())
-		q.stop = stop
-		go func() {
-			defer stop()
-			r.serveFetches(batchCtx)
-		}()
-	}
-	q.mu.Unlock()
 	select {
-	case result := <-request.done:
-		return result.missing, result.err
+	case <-request.done:
+		return request.missing, request.err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -129,43 +98,6 @@ func (r *Repo) missingCommits(ctx context.Context, ids []string) ([]string, erro
 		}
 	}
 	return missing, nil
-}
-
-// serveFetches runs until nobody waits. Its context is the mirror's, not a caller's: a
-// caller that leaves must not take the others' fetch along.
-func (r *Repo) serveFetches(ctx context.Context) {
-	q := &r.fetches
-	for {
-		q.mu.Lock()
-		batch := q.waiting[:min(len(q.waiting), maxFetchBatch)]
-		q.waiting = q.waiting[len(batch):]
-		if len(batch) == 0 {
-			q.running = false
-			q.mu.Unlock()
-			return
-		}
-		q.mu.Unlock()
-
-		var union Wanted
-		live := batch[:0:0]
-		everything := false
-		for _, request := range batch {
-			if request.ctx.Err() != nil {
-				continue
-			}
-			live = append(live, request)
-			union.Branches = append(union.Branches, request.wanted.Branches...)
-			union.Commits = append(union.Commits, request.wanted.Commits...)
-			everything = everything || request.wanted.all()
-		}
-		if len(live) == 0 {
-			continue
-		}
-		missing, err := r.fetchLocked(ctx, union, everything)
-		for _, request := range live {
-			request.done <- fetchResult{missing, err}
-		}
-	}
 }
 
 // of returns the first error about what is wanted.
@@ -197,29 +129,41 @@ func (w Wanted) names() []string {
 func (w Wanted) all() bool { return len(w.Branches)+len(w.Commits) == 0 }
 
 // fetchLocked holds the lock that all processes on the mirror share.
-func (r *Repo) fetchLocked(ctx context.Context, wanted Wanted, everything bool) (Missing, error) {
+func (r *Repo) fetchLocked(ctx context.Context, names []string, bound fetchBound) (Missing, error) {
 	unlock, err := lockFile(ctx, r.dir+".lock")
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
 	r.finishPrune()
-	missing, err := r.fetchOnce(ctx, wanted, everything)
-	r.writeUses(wanted.names())
+	missing, err := r.fetchBounded(ctx, names, bound)
 	if err != nil {
-		r.log.Info("fetch failed", "branches", wanted.Branches, "commits", wanted.Commits, "error", err)
 		return nil, err
 	}
-	r.log.Debug("fetched", "branches", wanted.Branches, "commits", wanted.Commits, "missing", len(missing))
 	if err := r.compact(ctx); err != nil {
 		r.log.Warn("the mirror's packs could not be repacked; reading it gets slower", "error", err)
 	}
 	return missing, nil
 }
 
+// fetchBounded ends with errCostly if git takes more than the bound.
+func (r *Repo) fetchBounded(ctx context.Context, names []string, bound fetchBound) (Missing, error) {
+	wanted := wantedOf(names)
+	bounded, cancel := context.WithTimeoutCause(ctx, bound.time, fmt.Errorf("%w: more than %v", errCostly, bound.time))
+	defer cancel()
+	missing, err := r.fetchOnce(bounded, wanted, slices.Contains(names, allBranches), bound.memory)
+	r.writeUses(wanted.names())
+	if err != nil {
+		r.log.Info("fetch failed", "branches", wanted.Branches, "commits", wanted.Commits, "error", err)
+		return nil, err
+	}
+	r.log.Debug("fetched", "branches", wanted.Branches, "commits", wanted.Commits, "missing", len(missing))
+	return missing, nil
+}
+
 // fetchOnce fetches all that is wanted at once. If that fails it finds out what the remote lacks, by a number of questions that
 // does not grow with what is wanted.
-func (r *Repo) fetchOnce(ctx context.Context, wanted Wanted, everything bool) (Missing, error) {
+func (r *Repo) fetchOnce(ctx context.Context, wanted Wanted, everything bool, memory uint64) (Missing, error) {
 	var always, branches, refs, ids []string
 	if everything {
 		always = append(always, "+refs/heads/*:"+remoteHeads+"*", "+refs/tags/*:"+remoteTags+"*")
@@ -242,9 +186,9 @@ func (r *Repo) fetchOnce(ctx context.Context, wanted Wanted, everything bool) (M
 			ids = append(ids, id)
 		}
 	}
-	first := r.fetchRefspecs(ctx, everything, slices.Concat(always, refspecs(branches), keptRefspecs(ids)))
-	if first == nil {
-		return nil, nil
+	first := r.fetchRefspecs(ctx, everything, slices.Concat(always, refspecs(branches), keptRefspecs(ids)), memory)
+	if first == nil || isCostly(first) {
+		return nil, first
 	}
 	var heads map[string]string
 	if len(refs) > 0 || namedBy(first, ids) < 0 {
@@ -264,12 +208,15 @@ func (r *Repo) fetchOnce(ctx context.Context, wanted Wanted, everything bool) (M
 	again := slices.Concat(always, refspecs(branches))
 	named := first // may name a commit that the remote lacks
 	if len(again) > 0 && len(found)+len(ids) > 0 {
-		first = r.fetchRefspecs(ctx, everything, again)
+		first = r.fetchRefspecs(ctx, everything, again, memory)
 	}
 	if len(again) == 0 || first == nil {
-		if ids, first = r.fetchCommits(ctx, ids, named); len(ids) == 0 {
+		if ids, first = r.fetchCommits(ctx, ids, named, memory); len(ids) == 0 {
 			return found, nil
 		}
+	}
+	if isCostly(first) {
+		return nil, first
 	}
 	// The remote is there and has the branches. What is left: it gives out no commit by its
 	// id, or a branch a/b has taken the place of a branch a, which only pruning resolves.
@@ -277,7 +224,7 @@ func (r *Repo) fetchOnce(ctx context.Context, wanted Wanted, everything bool) (M
 	if strings.HasPrefix(r.remote, "/") || strings.HasPrefix(r.remote, "file://") {
 		all = []string{"+refs/*:" + remoteRefs + "*"}
 	}
-	if err := r.fetchRefspecs(ctx, true, all); err != nil {
+	if err := r.fetchRefspecs(ctx, true, all, memory); err != nil {
 		return nil, fmt.Errorf("fetch: %w", errors.Join(first, err))
 	}
 	for _, ref := range refs {
@@ -305,10 +252,10 @@ const (
 // fetchCommits fetches commits by their ids, and returns those that it did not get, and the last error; that of an earlier try
 // is given. A remote that lacks some gives out none of them, and names one that it lacks. Where it lacks many, the first ones
 // count.
-func (r *Repo) fetchCommits(ctx context.Context, ids []string, before error) (left []string, last error) {
+func (r *Repo) fetchCommits(ctx context.Context, ids []string, before error, memory uint64) (left []string, last error) {
 	last = before
 	fetched := func(ids ...string) bool {
-		err := r.fetchRefspecs(ctx, false, keptRefspecs(ids))
+		err := r.fetchRefspecs(ctx, false, keptRefspecs(ids), memory)
 		if err != nil {
 			last = err
 		}
@@ -357,7 +304,7 @@ func keptRefspecs(ids []string) (specs []string) {
 	return specs
 }
 
-func (r *Repo) fetchRefspecs(ctx context.Context, prune bool, refspecs []string) error {
+func (r *Repo) fetchRefspecs(ctx context.Context, prune bool, refspecs []string, memory uint64) error {
 	args := []string{
 		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules",
 		"--no-show-forced-updates", "--stdin",
@@ -366,7 +313,7 @@ func (r *Repo) fetchRefspecs(ctx context.Context, prune bool, refspecs []string)
 		args = append(args, "--prune")
 	}
 	_, err := r.run(ctx, invocation{
-		network: true, args: append(args, "--", r.remote), stdin: []byte(strings.Join(refspecs, "\n") + "\n"),
+		network: true, args: append(args, "--", r.remote), stdin: []byte(strings.Join(refspecs, "\n") + "\n"), memory: memory,
 	})
 	return err
 }

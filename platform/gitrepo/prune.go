@@ -96,7 +96,7 @@ func (r *Repo) prune(ctx context.Context, o PruneOptions) (done Pruned, err erro
 
 // pruneRefs removes the refs of branches and commits that nobody fetched since a time.
 func (r *Repo) pruneRefs(ctx context.Context, o PruneOptions, since time.Time) (int, error) {
-	unlock, err := lockFile(ctx, r.dir+".lock")
+	unlock, err := r.lockFetches(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -279,8 +279,13 @@ func (r *Repo) objectFiles() (names []string, size int64, err error) {
 // deleteFiles deletes the object files that were listed before, once it has packed what has come to be needed of them
 // since, besides what the pack kept has.
 func (r *Repo) deleteFiles(ctx context.Context, o PruneOptions, old []string, needed roots, kept string, since time.Time) error {
-	for _, lock := range []string{r.dir + ".lock", filepath.Join(r.dir, gateLock), filepath.Join(r.dir, usesLock)} {
-		unlock, err := lockFile(ctx, lock)
+	unlock, err := r.lockFetches(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for _, lock := range []string{gateLock, usesLock} {
+		unlock, err := lockFile(ctx, filepath.Join(r.dir, lock))
 		if err != nil {
 			return err
 		}

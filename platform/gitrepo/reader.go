@@ -31,11 +31,13 @@ type object struct {
 // reader is one long-lived `git cat-file --batch-command` process. One goroutine uses it
 // at a time.
 type reader struct {
-	cmd *exec.Cmd
-	in  *bufio.Writer
-	out *bufio.Reader
-	end sync.Once
-	old time.Time
+	cmd    *exec.Cmd
+	in     *bufio.Writer
+	out    *bufio.Reader
+	stderr *boundedBuffer // to be read once the process has ended
+	memory uint64         // its bound, 0 if the system keeps none
+	end    sync.Once
+	old    time.Time
 }
 
 // readerAge is how long a reader is used. It keeps the packs open that it has read, and the disk their room, even if they
@@ -56,10 +58,15 @@ func (r *Repo) startReader(ctx context.Context) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	stderr := &boundedBuffer{bound: stderrBound}
+	cmd.Stderr = stderr
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start git cat-file in %s: %w", r.dir, err)
 	}
-	p := &reader{cmd: cmd, in: bufio.NewWriter(in), out: bufio.NewReaderSize(out, 64<<10), old: time.Now().Add(readerAge)}
+	p := &reader{cmd: cmd, in: bufio.NewWriter(in), out: bufio.NewReaderSize(out, 64<<10), stderr: stderr, old: time.Now().Add(readerAge)}
+	if boundMemory(cmd.Process.Pid, r.mergeMemory) {
+		p.memory = r.mergeMemory
+	}
 	time.AfterFunc(readerAge, func() { r.readers.retire(p) })
 	return p, nil
 }
@@ -199,6 +206,9 @@ func (p *readerPool) askOnce(ctx context.Context, names []string, contents int, 
 		one.stop()
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
+		}
+		if errors.Is(err, errReaderDied) && one.memory > 0 && outOfMemory(one.stderr.String(), one.memory) {
+			err = fmt.Errorf("git takes more than %d MiB of memory to read an object: %w", one.memory>>20, ErrTooLarge)
 		}
 		return nil, err
 	}

@@ -67,9 +67,16 @@ type examination struct {
 	log     *slog.Logger
 }
 
-// fetch brings commits into the mirror.
-func (x *examination) fetch(ctx context.Context, commits ...string) error {
-	if err := x.repo.Fetch(ctx, gitrepo.Wanted{Commits: commits}); err != nil {
+// fetch brings commits of the mainline into the mirror, then those of changes.
+func (x *examination) fetch(ctx context.Context, mainline string, changes ...string) error {
+	var err error
+	if mainline != "" {
+		err = x.repo.Fetch(ctx, gitrepo.Wanted{Commits: []string{mainline}})
+	}
+	if err == nil && len(changes) > 0 {
+		err = x.repo.Fetch(ctx, gitrepo.Wanted{Commits: changes, Change: true})
+	}
+	if err != nil {
 		return fmt.Errorf("fetch the commits to analyse: %w", err)
 	}
 	return nil
@@ -78,7 +85,7 @@ func (x *examination) fetch(ctx context.Context, commits ...string) error {
 // change analyses a change on the head of the mainline.
 func (x *examination) change(ctx context.Context, task agenda.Task, peers []peer) (*eventsv1.ChangeAnalyzed, error) {
 	picks := landing.PicksOf(task.Change.Admission.LandingCommits)
-	if err := x.fetch(ctx, append(commitsOf(picks), task.Base)...); err != nil {
+	if err := x.fetch(ctx, task.Base, commitsOf(picks)...); err != nil {
 		return nil, err
 	}
 	analysis, err := buildgraph.Contain(ctx, x.settings.Analysis.Timeout, func(ctx context.Context) (*buildgraph.Result, error) {

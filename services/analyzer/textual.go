@@ -161,7 +161,7 @@ func (x *examination) fetchPeers(ctx context.Context, peers []peer) error {
 	if len(commits) == 0 {
 		return nil
 	}
-	if err := x.fetch(ctx, commits...); err != nil && !isOthersFault(ctx, err) {
+	if err := x.fetch(ctx, "", commits...); err != nil && !isOthersFault(ctx, err) {
 		return err
 	}
 	return nil // touchedByPeer finds out whose commits cannot be fetched
@@ -178,7 +178,7 @@ func (x *examination) touchedByPeer(ctx context.Context, p peer) (touched, error
 		return t, nil
 	}
 	picks := landing.PicksOf(p.admission.LandingCommits)
-	if err := x.fetch(ctx, commitsOf(picks)...); err != nil {
+	if err := x.fetch(ctx, "", commitsOf(picks)...); err != nil {
 		return touched{}, err
 	}
 	t, _, err := touchedBy(ctx, x.repo, picks)

@@ -128,7 +128,10 @@ func (s *session) assemble(ctx context.Context, b *eventsv1.BuildScheduled, a *a
 	if a.repo, err = s.Repo(ctx, b.GetRepository()); err != nil {
 		return fmt.Errorf("repository %q: %w", b.GetRepository(), err)
 	}
-	wanted := []string{b.GetBase()}
+	if err := a.repo.Fetch(ctx, gitrepo.Wanted{Commits: []string{b.GetBase()}}); err != nil {
+		return err
+	}
+	var wanted []string
 	var picks []landing.Pick
 	for _, o := range owners {
 		for _, p := range o.picks {
@@ -137,8 +140,10 @@ func (s *session) assemble(ctx context.Context, b *eventsv1.BuildScheduled, a *a
 		picks = append(picks, o.picks...)
 	}
 	slices.Sort(wanted)
-	if err := a.repo.Fetch(ctx, gitrepo.Wanted{Commits: slices.Compact(wanted)}); err != nil {
-		return err
+	if len(wanted) > 0 {
+		if err := a.repo.Fetch(ctx, gitrepo.Wanted{Commits: slices.Compact(wanted), Change: true}); err != nil {
+			return err
+		}
 	}
 	if a.base, err = a.repo.TreeOf(ctx, b.GetBase()); err != nil {
 		return err

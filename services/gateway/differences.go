@@ -32,7 +32,12 @@ func (g *Gateway) Differ(ctx context.Context, name string, from, to view.Revisio
 	if !errors.Is(err, gitrepo.ErrNoSuchCommit) {
 		return patch, err
 	}
-	missing, err := q.repository.FetchSome(ctx, gitrepo.Wanted{Commits: []string{from.Base, from.Head, to.Base, to.Head}})
+	missing, err := q.repository.FetchSome(ctx, gitrepo.Wanted{Commits: []string{from.Base, from.Head, to.Base, to.Head}, Change: true})
+	for _, of := range missing {
+		if errors.Is(of, gitrepo.ErrSlow) {
+			err = of
+		}
+	}
 	switch {
 	case err != nil:
 		return api.Patch{}, fmt.Errorf("%w: %w", api.ErrUnreachable, err)

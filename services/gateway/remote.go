@@ -131,13 +131,17 @@ func (q *queue) pinFar(ctx context.Context, batch []*asked) error {
 		return false
 	})
 	// If that fails, each finds out for itself.
-	sight, err = pinner.Fetch(ctx, sight, entries...)
+	sight, err = pinner.Fetch(ctx, head, sight, entries...)
 	if err != nil {
 		q.gateway.Logger.Info("commits could not be fetched together; most often one is named that does not exist", "queue", q.settings.Name, "error", err)
 	}
 	group(len(open), maxBatch, func(i int) {
 		a := open[i]
 		pinned, err := pinner.Pin(ctx, a.Land.Entries, head, sight)
+		if errors.Is(err, gitrepo.ErrSlow) {
+			a.unreachable = err // The repository is there, so that its patience does not begin: git ends by itself.
+			return
+		}
 		if err != nil {
 			a.fail(err, begin)
 			return
@@ -212,7 +216,7 @@ func (q *queue) givenUp(down error, begin time.Time) []*asked {
 		if down != nil {
 			a.fail(down, begin)
 		}
-		return a.problem == nil && a.unreachable != nil && now.Sub(a.failing) >= q.settings.Admission.Patience
+		return a.problem == nil && a.unreachable != nil && !a.failing.IsZero() && now.Sub(a.failing) >= q.settings.Admission.Patience
 	})
 	for _, a := range gone {
 		a.problem = q.unreachable(a.unreachable)

@@ -245,5 +245,5 @@ func (b *Branch) fetch(ctx context.Context, picks []landing.Pick) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return b.Repo.Fetch(ctx, gitrepo.Wanted{Commits: missing})
+	return b.Repo.Fetch(ctx, gitrepo.Wanted{Commits: missing, Change: true})
 }

@@ -27,7 +27,7 @@ type Mirror interface {
 	landing.Repository
 	// Fetch brings branches and commits of the remote into the mirror.
 	Fetch(ctx context.Context, wanted gitrepo.Wanted) error
-	// FetchSome is Fetch of what the remote has, and returns what it lacks.
+	// FetchSome is Fetch of what the remote has, and returns what it lacks, or takes long.
 	FetchSome(ctx context.Context, wanted gitrepo.Wanted) (gitrepo.Missing, error)
 	// RemoteRefs asks the remote for the commits at refs, by their full names; it leaves out those that it lacks.
 	RemoteRefs(ctx context.Context, refs []string) (map[string]string, error)
@@ -50,6 +50,7 @@ type Pinner struct {
 	branch   string
 	strategy landing.Strategy
 	mainline mainline
+	costly   costly
 }
 
 // New is for a queue that lands on a branch with a strategy.
@@ -87,12 +88,12 @@ func (p *Pinner) Look(ctx context.Context, requests ...[]*eventsv1.Entry) Sight 
 }
 
 // Fetch brings the commits of requests that name no ref into the mirror, all at once. The result is the sight with those that
-// the remote lacks; an error is ErrUnreachable or the context's.
-func (p *Pinner) Fetch(ctx context.Context, sight Sight, requests ...[]*eventsv1.Entry) (Sight, error) {
-	var wanted gitrepo.Wanted
+// the remote lacks; an error is ErrUnreachable or the context's. head is as for Pin.
+func (p *Pinner) Fetch(ctx context.Context, head string, sight Sight, requests ...[]*eventsv1.Entry) (Sight, error) {
+	wanted := gitrepo.Wanted{Change: true}
 	for _, entries := range requests {
 		for _, e := range entries {
-			if e.Ref == "" {
+			if e.Ref == "" && p.costly.of(e.Commit) == nil {
 				wanted.Commits = append(wanted.Commits, e.Commit)
 			}
 		}
@@ -100,16 +101,18 @@ func (p *Pinner) Fetch(ctx context.Context, sight Sight, requests ...[]*eventsv1
 	if len(wanted.Commits) == 0 {
 		return sight, nil
 	}
-	missing, err := p.mirror.FetchSome(ctx, wanted)
+	_, err := p.mainline.current(ctx, p.mirror, p.branch, head) // What changes bring is fetched on top of it, within bounds.
+	if err == nil {
+		sight.missing, err = p.mirror.FetchSome(ctx, wanted)
+	}
 	if err != nil {
 		return sight, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	sight.missing = missing
 	return sight, nil
 }
 
 // Pin returns the commits of entries that admission.Complete has passed. What is wrong with them is in the
-// result's Problem; an error is ErrUnreachable or the context's. head is the mainline's head as the log
+// result's Problem; an error is ErrUnreachable, gitrepo.ErrSlow or the context's. head is the mainline's head as the log
 // has it, "" if it has none yet; sight is that of a Look at these entries.
 func (p *Pinner) Pin(ctx context.Context, entries []*eventsv1.Entry, head string, sight Sight) (admission.Pinned, error) {
 	pinned, err := p.pin(ctx, p.mirror, entries, head, sight)
@@ -121,6 +124,8 @@ func (p *Pinner) Pin(ctx context.Context, entries []*eventsv1.Entry, head string
 		return admission.Pinned{Problem: refusal}, nil
 	case ctx.Err() != nil:
 		return admission.Pinned{}, context.Cause(ctx)
+	case errors.Is(err, gitrepo.ErrSlow):
+		return admission.Pinned{}, err
 	}
 	return admission.Pinned{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
@@ -155,14 +160,23 @@ func (n near) Fetch(ctx context.Context, wanted gitrepo.Wanted) error {
 	return nil
 }
 
+// FetchSome implements Mirror.
+func (n near) FetchSome(ctx context.Context, wanted gitrepo.Wanted) (gitrepo.Missing, error) {
+	return nil, n.Fetch(ctx, wanted)
+}
+
 func (p *Pinner) pin(ctx context.Context, mirror Mirror, entries []*eventsv1.Entry, head string, sight Sight) (admission.Pinned, error) {
 	pinned := admission.Pinned{}
 	infos := &commitReader{mirror: mirror, known: map[string]gitrepo.Commit{}}
+	m, err := p.mainline.current(ctx, mirror, p.branch, head)
+	if err != nil {
+		return pinned, err
+	}
 	var heads []string
 	for _, e := range entries {
 		commit, err := p.commitOf(ctx, mirror, e, sight)
 		if err != nil {
-			return pinned, err
+			return pinned, refusalOf(err, nil)
 		}
 		// A remote also serves trees and blobs by their ids.
 		if _, err := infos.get(ctx, commit); errors.Is(err, gitrepo.ErrNoSuchCommit) {
@@ -172,10 +186,6 @@ func (p *Pinner) pin(ctx context.Context, mirror Mirror, entries []*eventsv1.Ent
 		}
 		pinned.Entries = append(pinned.Entries, &eventsv1.Entry{Ref: e.Ref, Commit: commit, Review: e.Review})
 		heads = append(heads, commit)
-	}
-	m, err := p.mainline.current(ctx, mirror, p.branch, head)
-	if err != nil {
-		return pinned, err
 	}
 	pinned.Mainline = m.head
 	line := &ancestry{Repository: mirror, window: m, commits: infos}
@@ -232,8 +242,9 @@ func (p *Pinner) commitOf(ctx context.Context, mirror Mirror, e *eventsv1.Entry,
 	if e.Ref == "" {
 		err := sight.missing[e.Commit]
 		if err == nil {
-			err = mirror.Fetch(ctx, gitrepo.Wanted{Commits: []string{e.Commit}})
+			err = p.fetchOf(ctx, mirror, gitrepo.Wanted{Commits: []string{e.Commit}}, e.Commit, e.Commit)
 		}
+		p.costly.add(e.Commit, err)
 		if errors.Is(err, gitrepo.ErrNoSuchCommit) {
 			err = &admission.Refusal{Code: admission.NoSuchCommit, Message: fmt.Sprintf("The repository has no commit %s; push it first.", e.Commit)}
 		}
@@ -254,13 +265,27 @@ func (p *Pinner) commitOf(ctx context.Context, mirror Mirror, e *eventsv1.Entry,
 	return "", missingRef(e.Ref)
 }
 
+// fetchOf fetches one ref or commit of a change, by the name that gitrepo.Missing has; it leads to a commit.
+func (p *Pinner) fetchOf(ctx context.Context, mirror Mirror, wanted gitrepo.Wanted, name, commit string) error {
+	if err := p.costly.of(commit); err != nil {
+		return err
+	}
+	wanted.Change = true
+	missing, err := mirror.FetchSome(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	p.costly.add(commit, missing[name])
+	return missing[name]
+}
+
 // fetched brings the commit at a ref into the mirror, by the ref: some servers give out no commit by its id. By then the ref
 // may have moved on; what was seen of it stands.
 func (p *Pinner) fetched(ctx context.Context, ref, name, at string) (string, error) {
 	if _, err := p.mirror.Resolve(ctx, at); err == nil || !errors.Is(err, gitrepo.ErrNoSuchCommit) {
 		return at, err
 	}
-	err := p.mirror.Fetch(ctx, gitrepo.Wanted{Branches: []string{name}})
+	err := p.fetchOf(ctx, p.mirror, gitrepo.Wanted{Branches: []string{name}}, name, at)
 	if errors.Is(err, gitrepo.ErrNoBranch) {
 		return "", missingRef(ref)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,6 +31,43 @@ type counting struct {
 	*gitrepo.Repo
 	processes atomic.Int64
 	fail      error
+	// costly are what is told of names that take git long, one answer after another; costs is how often it was asked for them.
+	costly map[string][]error
+	costs  int
+}
+
+func (c *counting) FetchSome(ctx context.Context, w gitrepo.Wanted) (gitrepo.Missing, error) {
+	if !w.Change {
+		return nil, errors.New("a change is fetched without bounds")
+	}
+	if c.fail != nil {
+		return nil, c.fail
+	}
+	missing, left := gitrepo.Missing{}, gitrepo.Wanted{Change: true}
+	of := func(name string) bool {
+		if len(c.costly[name]) > 0 {
+			missing[name], c.costly[name] = c.costly[name][0], c.costly[name][1:]
+			c.costs++
+		}
+		return missing[name] != nil
+	}
+	for _, name := range w.Branches {
+		if !of(name) {
+			left.Branches = append(left.Branches, name)
+			c.processes.Add(1)
+		}
+	}
+	for _, id := range w.Commits {
+		if !of(id) {
+			left.Commits = append(left.Commits, id)
+		}
+	}
+	if len(left.Branches)+len(left.Commits) == 0 {
+		return missing, nil
+	}
+	lacking, err := c.Repo.FetchSome(ctx, left)
+	maps.Copy(missing, lacking)
+	return missing, err
 }
 
 func (c *counting) Fetch(ctx context.Context, w gitrepo.Wanted) error {
@@ -426,6 +464,48 @@ func TestCommitsOfManyMegabytesAreRefused(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: %q, want %q", ref, got, want)
+		}
+	}
+}
+
+// What git takes long to fetch is asked for again, until it is known to take too long: then it is refused, and not fetched again.
+func TestWhatTakesTooLongToFetchIsRefused(t *testing.T) {
+	f := newFixture(t)
+	f.git("checkout", "--quiet", "--detach")
+	slow := f.commit("slow")
+	f.git("push", "--quiet", "origin", "HEAD:refs/heads/slow")
+	f.git("checkout", "--quiet", "--detach", "main")
+	other := f.commit("other")
+	f.git("push", "--quiet", "origin", "HEAD:refs/heads/other")
+	tooLong := fmt.Errorf("fetching it: git takes longer than 2m0s: %w", gitrepo.ErrTooLarge)
+	for _, asked := range [][]*eventsv1.Entry{{{Ref: "slow"}}, {{Commit: slow}}} {
+		name := asked[0].Commit
+		if name == "" {
+			name = "refs/heads/slow"
+		}
+		f.mirror.costly, f.mirror.costs = map[string][]error{name: {gitrepo.ErrSlow, tooLong, nil}}, 0
+		p := New(f.mirror, "main", landing.Squash)
+		ask := func() (admission.Pinned, error) {
+			sight, err := p.Fetch(t.Context(), "", p.Look(t.Context(), asked), asked, entries(other))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := p.Pin(t.Context(), entries(other), "", sight); err != nil || got.Problem != nil {
+				t.Errorf("another one: %v, %v", got.Problem, err)
+			}
+			return p.Pin(t.Context(), asked, "", sight)
+		}
+		if got, err := ask(); !errors.Is(err, gitrepo.ErrSlow) || errors.Is(err, ErrUnreachable) {
+			t.Errorf("%s at first: %v, %v, want ErrSlow", name, got.Problem, err)
+		}
+		for range 2 {
+			got, err := ask()
+			if err != nil || got.Problem == nil || got.Problem.Code != admission.BadRequest || !strings.Contains(got.Problem.Message, "longer than 2m0s") {
+				t.Errorf("%s then: %+v, %v", name, got.Problem, err)
+			}
+		}
+		if f.mirror.costs != 2 {
+			t.Errorf("%s was fetched %d times", name, f.mirror.costs)
 		}
 	}
 }

@@ -1,0 +1,357 @@
+package gitrepo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A pack of a few kilobytes can cost git hours, or any memory, to unpack, and whoever may push a branch can make one. So what is fetched
+// together has little time. What did not get through in it is fetched again by itself, apart from what others ask for: each of its
+// branches and commits alone, in turn, at first with little time. Only what takes git long by itself takes long.
+
+// errCostly is why git was ended that took more than a fetch may.
+var errCostly = errors.New("git takes longer to fetch it than it may")
+
+// isCostly reports whether a fetch met its bound, of time or of memory.
+func isCostly(err error) bool {
+	failed, is := errors.AsType[*CommandError](err)
+	return errors.Is(err, errCostly) || is && failed.overMemory
+}
+
+// fetchBound is what git may take for a fetch.
+type fetchBound struct {
+	time   time.Duration
+	memory uint64 // none if 0
+}
+
+// fetchBounds are the times of fetches.
+type fetchBounds struct {
+	together time.Duration   // of what is fetched together
+	apart    []time.Duration // of what a change brings, by itself: one after another
+	whole    time.Duration   // of the rest, by itself
+}
+
+var defaultFetchBounds = fetchBounds{
+	together: 30 * time.Second, apart: []time.Duration{3 * time.Second, 30 * time.Second, 2 * time.Minute}, whole: networkLimit,
+}
+
+const (
+	// allBranches stands for all branches and tags, among the names of what is fetched.
+	allBranches = "*"
+	// apartLock is held by the process that fetches something apart, and while something is deleted.
+	apartLock = "landfall-apart.lock"
+	// apartPause is long enough for another process to get the lock.
+	apartPause = 200 * time.Millisecond
+	// apartKept is how long is known what came of a fetch for which nobody waited.
+	apartKept = 10 * time.Minute
+)
+
+// fetchQueue gathers the requests that come in while a fetch runs, for the next one.
+type fetchQueue struct {
+	ctx    context.Context // of all fetches: a caller that leaves must not take the others' along
+	stop   context.CancelFunc
+	bounds fetchBounds
+
+	mu      sync.Mutex
+	waiting []*fetchRequest
+	running bool
+	apart   map[string]*apartFetch // by name
+	turns   []*apartFetch          // those that have yet to be fetched
+	serving bool                   // of turns
+	closed  bool
+}
+
+type fetchRequest struct {
+	ctx    context.Context
+	names  []string // of what is left to fetch together: commit ids, refs' full names, allBranches
+	change bool
+	wait   bool // for what is fetched apart
+
+	// By the queue's lock until done is closed:
+	open    int // fetches apart that it waits for
+	missing Missing
+	err     error
+	done    chan struct{}
+}
+
+// apartFetch is a fetch of one branch or commit.
+type apartFetch struct {
+	name    string
+	change  bool // for nobody but changes
+	tries   int
+	waiting []*fetchRequest
+	// ended is when it was over with an error for which nobody has waited.
+	ended time.Time
+	err   error
+}
+
+func (q *fetchQueue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.stop()
+}
+
+// put takes a request in, unless the queue is closed.
+func (q *fetchQueue) put(r *Repo, request *fetchRequest) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
+	q.splitApart(request)
+	if len(request.names) == 0 {
+		request.concludeIfOver()
+		return true
+	}
+	q.waiting = append(q.waiting, request)
+	if !q.running {
+		q.running = true
+		go r.serveFetches()
+	}
+	return true
+}
+
+// splitApart takes out of a request what is fetched apart.
+func (q *fetchQueue) splitApart(request *fetchRequest) {
+	maps.DeleteFunc(q.apart, func(_ string, a *apartFetch) bool { return !a.ended.IsZero() && time.Since(a.ended) > apartKept })
+	request.names = slices.DeleteFunc(request.names, func(name string) bool {
+		a := q.apart[name]
+		switch {
+		case a == nil:
+			return false
+		case !a.ended.IsZero():
+			delete(q.apart, name)
+			request.add(name, a.err)
+		default:
+			q.join(a, request)
+		}
+		return true
+	})
+}
+
+// join has a request wait for a fetch, if it waits for any.
+func (q *fetchQueue) join(a *apartFetch, request *fetchRequest) {
+	a.change = a.change && request.change
+	if request.wait {
+		a.waiting = append(a.waiting, request)
+		request.open++
+	} else {
+		request.add(a.name, ErrSlow)
+	}
+}
+
+// add adds what came of the fetch of a name.
+func (f *fetchRequest) add(name string, err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrNoBranch), errors.Is(err, ErrNoSuchCommit), errors.Is(err, ErrTooLarge), errors.Is(err, ErrSlow):
+		f.missing[name] = err
+	case f.err == nil:
+		f.err = err
+	}
+}
+
+// concludeIfOver answers a request of which nothing is left to fetch.
+func (f *fetchRequest) concludeIfOver() {
+	if len(f.names) == 0 && f.open == 0 {
+		close(f.done)
+	}
+}
+
+// take returns requests that are to be fetched together, and their names; none if nobody waits. What is approved is not fetched with
+// what is not.
+func (q *fetchQueue) take() (batch []*fetchRequest, names []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var left []*fetchRequest
+	for _, request := range q.waiting {
+		if len(batch) == maxFetchBatch || len(batch) > 0 && request.change != batch[0].change {
+			left = append(left, request)
+			continue
+		}
+		if request.ctx.Err() != nil {
+			continue
+		}
+		if q.splitApart(request); len(request.names) == 0 {
+			request.concludeIfOver()
+			continue
+		}
+		batch, names = append(batch, request), append(names, request.names...)
+	}
+	q.waiting, q.running = left, len(batch) > 0
+	return batch, names
+}
+
+// serveFetches runs until nobody waits.
+func (r *Repo) serveFetches() {
+	q := &r.fetches
+	for {
+		batch, names := q.take()
+		if len(batch) == 0 {
+			return
+		}
+		bound := fetchBound{time: r.fetches.bounds.together}
+		if batch[0].change {
+			bound.memory = r.mergeMemory
+		}
+		missing, err := r.fetchLocked(q.ctx, names, bound)
+		if isCostly(err) {
+			err = r.silence(err)
+		}
+		q.mu.Lock()
+		for _, request := range batch {
+			mine := request.names
+			request.names = nil
+			for _, name := range mine {
+				if !isCostly(err) {
+					request.add(name, errors.Join(missing[name], err))
+					continue
+				}
+				a := q.apart[name]
+				if a == nil {
+					a = &apartFetch{name: name, change: request.change}
+					q.apart[name], q.turns = a, append(q.turns, a)
+				}
+				q.join(a, request)
+			}
+			request.concludeIfOver()
+		}
+		if len(q.turns) > 0 && !q.serving {
+			q.serving = true
+			go r.serveApart()
+		}
+		q.mu.Unlock()
+	}
+}
+
+// silence returns the remote's, if it is why a fetch took longer than it may, or the fetch's error.
+func (r *Repo) silence(costly error) error {
+	if !errors.Is(costly, errCostly) {
+		return costly
+	}
+	ctx, cancel := context.WithTimeout(r.fetches.ctx, r.fetches.bounds.together)
+	defer cancel()
+	if _, err := r.remoteRefs(ctx, "HEAD"); err != nil {
+		return fmt.Errorf("%w: fetch: %w", ErrUnreachable, err)
+	}
+	return costly
+}
+
+// next returns what is to be fetched apart, and its bound; nil if there is nothing. What is approved goes first.
+func (q *fetchQueue) next(memory uint64) (*apartFetch, fetchBound) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.turns) == 0 {
+		q.serving = false
+		return nil, fetchBound{}
+	}
+	at := max(0, slices.IndexFunc(q.turns, func(a *apartFetch) bool { return !a.change }))
+	a := q.turns[at]
+	q.turns = slices.Delete(q.turns, at, at+1)
+	if !a.change {
+		a.tries = len(q.bounds.apart)
+		return a, fetchBound{time: q.bounds.whole}
+	}
+	a.tries++
+	return a, fetchBound{q.bounds.apart[a.tries-1], memory}
+}
+
+// serveApart fetches what is to be fetched apart.
+func (r *Repo) serveApart() {
+	q := &r.fetches
+	for {
+		a, bound := q.next(r.mergeMemory)
+		if a == nil {
+			return
+		}
+		missing, err := r.fetchApart(q.ctx, a.name, bound)
+		over := !isCostly(err) || a.tries >= len(r.fetches.bounds.apart)
+		if over && isCostly(err) {
+			if err = r.silence(err); isCostly(err) {
+				err = fmt.Errorf("fetching %s: %w", a.name, bound.exceeded())
+			}
+		}
+		q.mu.Lock()
+		if !over {
+			q.turns = append(q.turns, a)
+		} else if q.conclude(a, errors.Join(missing[a.name], err)); len(a.waiting) == 0 && a.err != nil {
+			a.ended = time.Now()
+		} else {
+			delete(q.apart, a.name)
+		}
+		q.mu.Unlock()
+		select {
+		case <-time.After(apartPause):
+		case <-q.ctx.Done():
+		}
+	}
+}
+
+// conclude tells those who wait what came of a fetch.
+func (q *fetchQueue) conclude(a *apartFetch, err error) {
+	a.err = err
+	for _, request := range a.waiting {
+		request.add(a.name, err)
+		request.open--
+		request.concludeIfOver()
+	}
+}
+
+// exceeded says what git took more of.
+func (b fetchBound) exceeded() error {
+	if b.memory == 0 {
+		return fmt.Errorf("git takes longer than %v: %w", b.time, ErrTooLarge)
+	}
+	return fmt.Errorf("git takes longer than %v or more than %d MiB of memory: %w", b.time, b.memory>>20, ErrTooLarge)
+}
+
+// fetchApart fetches one branch or commit while others are fetched too, and nothing is deleted.
+func (r *Repo) fetchApart(ctx context.Context, name string, bound fetchBound) (Missing, error) {
+	apart, err := lockFile(ctx, filepath.Join(r.dir, apartLock))
+	if err != nil {
+		return nil, err
+	}
+	defer apart()
+	unlock, err := lockFile(ctx, r.dir+".lock")
+	if err != nil {
+		return nil, err
+	}
+	r.finishPrune()
+	unlock()
+	return r.fetchBounded(ctx, []string{name}, bound)
+}
+
+// lockFetches keeps all processes from fetching.
+func (r *Repo) lockFetches(ctx context.Context) (unlock func(), err error) {
+	apart, err := lockFile(ctx, filepath.Join(r.dir, apartLock))
+	if err != nil {
+		return nil, err
+	}
+	all, err := lockFile(ctx, r.dir+".lock")
+	if err != nil {
+		apart()
+		return nil, err
+	}
+	return func() { all(); apart() }, nil
+}
+
+// wantedOf returns what has these names.
+func wantedOf(names []string) (w Wanted) {
+	for _, name := range names {
+		switch {
+		case strings.HasPrefix(name, "refs/"):
+			w.Branches = append(w.Branches, name)
+		case name != allBranches:
+			w.Commits = append(w.Commits, name)
+		}
+	}
+	return w
+}

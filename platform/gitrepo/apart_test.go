@@ -1,0 +1,180 @@
+package gitrepo
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"landfall.build/platform/gitrepo/gitrepotest"
+)
+
+// daemon has the mirror ask a git daemon, whose memory is its own.
+func (f *fixture) daemon() {
+	f.t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	address := free.Addr().(*net.TCPAddr)
+	free.Close()
+	daemon := exec.Command("git", "daemon", "--export-all", "--base-path="+f.remote, "--listen=127.0.0.1", fmt.Sprint("--port=", address.Port))
+	daemon.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := daemon.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { killGroup(daemon); daemon.Wait() })
+	eventually(f.t, "the daemon listens", func() bool {
+		connection, err := net.Dial("tcp", address.String())
+		if err == nil {
+			connection.Close()
+		}
+		return err == nil
+	})
+	f.repo = openMirror(f.t, fmt.Sprintf("git://%s/", address), filepath.Join(f.t.TempDir(), "mirror.git"))
+}
+
+// A branch of a kilobyte took git as long as it might take, a quarter of an hour, again and again, and nobody else's was fetched meanwhile.
+func TestAFetchThatTakesLongHoldsNoOtherUp(t *testing.T) {
+	f := newFixture(t)
+	f.write("a", "one")
+	f.commit("one")
+	f.publish("main")
+	var others []string
+	for i := range 4 {
+		f.write("a", fmt.Sprint("of", i))
+		others = append(others, f.commit("of another"))
+		f.git("push", "--quiet", "origin", fmt.Sprintf("HEAD:refs/heads/other%d", i))
+	}
+	bomb := gitrepotest.Costly(t, f.remote, "costly", 2000, 100<<20)
+	f.daemon()
+	bounds := &f.repo.fetches.bounds
+	bounds.together, bounds.apart = 2*time.Second, []time.Duration{time.Second, 2 * time.Second}
+
+	// They meet, so that they are fetched together with it.
+	unlock, err := lockFile(t.Context(), f.repo.dir+".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		err := f.repo.Fetch(t.Context(), Wanted{Branches: []string{"main"}})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, "the first fetch is under way", func() bool { return waitingFetches(f.repo) == 0 })
+	all.Go(func() {
+		err := f.repo.Fetch(t.Context(), Wanted{Commits: []string{bomb}, Change: true})
+		if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "longer than 2s") {
+			t.Errorf("the costly one: %v, want ErrTooLarge", err)
+		}
+	})
+	for _, id := range others {
+		all.Go(func() {
+			if err := f.repo.Fetch(t.Context(), Wanted{Commits: []string{id}, Change: true}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	eventually(t, "they wait", func() bool { return waitingFetches(f.repo) == 1+len(others) })
+	unlock()
+	all.Wait()
+	for _, id := range others {
+		if _, err := f.repo.Tree(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+	}
+
+	// Whoever does not wait is told that it takes long, then once that it takes too long.
+	bounds.apart = []time.Duration{time.Second, time.Hour}
+	some := func(wanted ...string) Missing {
+		missing, err := f.repo.FetchSome(t.Context(), Wanted{Branches: wanted, Change: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return missing
+	}
+	const costly = "refs/heads/costly"
+	if got := some("costly", "other1"); !errors.Is(got[costly], ErrSlow) {
+		t.Errorf("%v, want ErrSlow", got)
+	}
+	f.git("push", "--quiet", "origin", "HEAD:refs/heads/later")
+	eventually(t, "it is fetched apart", func() bool {
+		f.repo.fetches.mu.Lock()
+		defer f.repo.fetches.mu.Unlock()
+		a := f.repo.fetches.apart[costly]
+		return a != nil && a.tries == 2 && len(f.repo.fetches.apart) == 1
+	})
+	if got := some("costly", "later"); !errors.Is(got[costly], ErrSlow) || len(got) != 1 {
+		t.Errorf("while it is fetched: %v, want ErrSlow of it alone", got)
+	}
+}
+
+func TestWhatAFetchCostsOfMemoryIsBounded(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("this system bounds no memory of others")
+	}
+	f := newFixture(t)
+	f.write("a", "one")
+	other := f.commit("one")
+	f.git("push", "--quiet", "origin", "HEAD:refs/heads/other")
+	bomb := gitrepotest.Costly(t, f.remote, "costly", 1, 400<<20)
+	f.daemon()
+	f.repo.mergeMemory = 300 << 20
+	missing, err := f.repo.FetchSome(t.Context(), Wanted{Commits: []string{bomb, other}, Change: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{bomb, other} {
+		if !errors.Is(missing[id], ErrSlow) {
+			t.Errorf("%s: %v, want ErrSlow", id, missing[id])
+		}
+	}
+	eventually(t, "the other one is there", func() bool {
+		_, err := f.repo.Tree(t.Context(), other)
+		return err == nil
+	})
+	if err := f.repo.Fetch(t.Context(), Wanted{Commits: []string{bomb}, Change: true}); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "300 MiB of memory") {
+		t.Errorf("the costly one: %v, want ErrTooLarge", err)
+	}
+}
+
+// What a change brings may be small in a pack and large in memory: git takes it whole to read it, and to check it out.
+func TestWhatReadingAndCheckingOutCostOfMemoryIsBounded(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("this system bounds no memory of others")
+	}
+	f := newFixture(t)
+	bomb := gitrepotest.Costly(t, f.remote, "costly", 1, 400<<20)
+	if err := f.repo.Fetch(t.Context(), Wanted{Commits: []string{bomb}}); err != nil {
+		t.Fatal(err)
+	}
+	f.repo.mergeMemory = 300 << 20
+	f.repo.readers.renew()
+	entries, err := f.repo.Tree(t.Context(), bomb)
+	if err != nil || len(entries) != 3 {
+		t.Fatal(entries, err)
+	}
+	if _, err := f.repo.Blob(t.Context(), entries[2].Object, 1); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "300 MiB of memory") {
+		t.Errorf("reading it: %v, want ErrTooLarge", err)
+	}
+	w, err := f.repo.AddWorktree(t.Context(), filepath.Join(t.TempDir(), "tree"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Checkout(t.Context(), bomb); err == nil || !strings.Contains(err.Error(), "ut of memory") {
+		t.Errorf("checking it out: %v", err)
+	}
+	f.repo.mergeMemory = mostMemory
+	if err := w.Checkout(t.Context(), bomb); err != nil {
+		t.Errorf("within the bound: %v", err)
+	}
+}
