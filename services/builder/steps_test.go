@@ -148,6 +148,28 @@ func TestAWorkerWithoutADiskSpeaksAgainstNobody(t *testing.T) {
 	}
 }
 
+// The steps of all changes waited for a worker that a change had kept from checking it out.
+func TestATreeThatCannotBeCheckedOutSpeaksAgainstItsChange(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	base := s.commit("", scripts(map[string]string{"good": "true"}))
+	s.commit(base, scripts(map[string]string{"bad": "true"}))
+	link := s.command(s.clone, "hash-object", "-w", "--stdin") // of nothing: a link that no system takes
+	s.git("update-index", "--add", "--cacheinfo", "120000,"+link+",bad/link")
+	bad := s.git("commit-tree", "-p", base, "-m", "bad", s.git("write-tree"))
+	s.git("push", "--quiet", "origin", bad+":refs/heads/bad")
+	s.start("a")
+	b := s.scheduled("b1", base, asked("//bad:t")...)
+	b.Change = change("C", pick(base, bad))
+	s.decide(b)
+	if f := s.finished("//bad:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN || !strings.Contains(f.Reason, "cannot be checked out, while the mainline's can") {
+		t.Fatal(f)
+	}
+	s.decide(s.scheduled("b2", base, asked("//good:t")...))
+	if f := s.finished("//good:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+		t.Fatal(f)
+	}
+}
+
 func TestARepositorysEnvironmentWinsOverTheQueues(t *testing.T) {
 	s := newSite(t, memory.Options{})
 	queue := s.config.Queues[queueName]

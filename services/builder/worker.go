@@ -247,7 +247,7 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 		tree, err = a.tree(j.step.Part)
 	}
 	if err != nil {
-		return &workplace{problem: fmt.Sprintf("The worker could not make the tree: %v.", err), workerFault: true}
+		return &workplace{problem: fmt.Sprintf("The worker could not make the tree: %v.", err), workerFault: a == nil || a.conflict == "" && !isOfCommits(err)}
 	}
 	part, invalid, err := loader.Part(ctx, a.repo, tree)
 	if err != nil {
@@ -268,7 +268,7 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 	if s := w.takeServer(j, key); s != nil {
 		place = &workplace{tree: s.tree, repository: s.repository, server: s}
 	} else if place, err = w.checkOut(ctx, j.step.Build.GetRepository(), a.repo, part, target.Name); err != nil {
-		return &workplace{problem: fmt.Sprintf("The worker could not check the tree out: %v.", err), workerFault: true}
+		return w.notCheckedOut(ctx, j.step.Build.GetRepository(), a, tree, err)
 	}
 	if lacking := w.lacking(j.step.Claims); lacking != "" {
 		return &workplace{problem: lacking}
@@ -330,6 +330,21 @@ func (w *worker) checkOut(ctx context.Context, repository string, repo *gitrepo.
 		return nil, err
 	}
 	return &workplace{tree: worktree, repository: repository, space: holds}, nil
+}
+
+// isOfCommits reports whether commits are why a tree could not be made, on whatever worker.
+func isOfCommits(err error) bool {
+	return errors.Is(err, gitrepo.ErrNoSuchCommit) || errors.Is(err, gitrepo.ErrTooLarge) || errors.Is(err, gitrepo.ErrBadObject)
+}
+
+// notCheckedOut returns the workplace of a tree that could not be checked out. A worker that can check the mainline's out there is not at
+// fault: a link that no system takes, or more than the disk has room for, must not have the steps of others wait.
+func (w *worker) notCheckedOut(ctx context.Context, repository string, a *assembly, tree string, err error) *workplace {
+	place := &workplace{problem: fmt.Sprintf("The worker could not check the tree out: %v.", err), workerFault: true}
+	if worktree := w.worktrees[repository]; worktree != nil && tree != a.base && worktree.Checkout(ctx, a.base) == nil {
+		place.problem, place.workerFault = fmt.Sprintf("The tree cannot be checked out, while the mainline's can: %v.", err), false
+	}
+	return place
 }
 
 // abandon gives up a worktree in which processes may still be running.
