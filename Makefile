@@ -30,7 +30,7 @@ PACKAGES := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 SLOWEST := ./tools/embedded/stack ./services/builder/... ./tools/proof
 
 .DEFAULT_GOAL := help
-.PHONY: alerts bazel bench build check clickhouse demo deploy-test faults generate help hosts-test image image-test kafka-secured-test kafka-start kafka-stop kafka-test kills long-test page page-test preflight sbom test test-all vulnerabilities
+.PHONY: alerts bazel bench build check clickhouse demo deploy-test faults fuzz generate help hosts-test image image-test kafka-secured-test kafka-start kafka-stop kafka-test kills long-test page page-test preflight sbom test test-all vulnerabilities
 
 alerts: preflight ## Test the alerts and dashboards of deploy in the faults that they are for
 	@cd tools/alerts && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -timeout 10m -parallel 20 $(ARGS) .
@@ -96,6 +96,9 @@ kafka-test: preflight ## Run the log's conformance suite and the end-to-end test
 
 kafka-secured-test: preflight ## Run every service under its own account on an Apache Kafka with TLS, SCRAM and ACLs
 	@tools/kafka/run with-secured tools/kafka/secured $(ARGS)
+
+fuzz: preflight ## Fuzz the parsers of tokens, headers and claims (EXECUTIONS=n for each, FUZZ=name)
+	@tools/fuzz/run $(or $(EXECUTIONS),2000000) $(FUZZ)
 
 keycloak-test: preflight ## Test on a real Keycloak who signs in, by browser and command, and what jobs' tokens may do
 	@tools/keycloak/run with tools/keycloak/suite $(ARGS)
