@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +14,8 @@ import (
 )
 
 // A pack of a few kilobytes can cost git hours, or any memory, to unpack, and whoever may push a branch can make one. So what is fetched
-// together has little time. What did not get through in it is fetched again by itself, apart from what others ask for: each of its
-// branches and commits alone, in turn, at first with little time. Only what takes git long by itself takes long.
+// together has little time. What did not get through in it is fetched again by itself: each of its branches and commits alone, in turn
+// with what others ask for, and with less time yet. Only what takes git long by itself is fetched apart from the rest, and takes long.
 
 // errCostly is why git was ended that took more than a fetch may.
 var errCostly = errors.New("git takes longer to fetch it than it may")
@@ -63,7 +64,8 @@ type fetchQueue struct {
 	waiting []*fetchRequest
 	running bool
 	apart   map[string]*apartFetch // by name
-	turns   []*apartFetch          // those that have yet to be fetched
+	alone   []*apartFetch          // those that have yet to be fetched by themselves
+	turns   []*apartFetch          // those that took long at that
 	serving bool                   // of turns
 	closed  bool
 }
@@ -166,9 +168,9 @@ func (f *fetchRequest) concludeIfOver() {
 	}
 }
 
-// take returns requests that are to be fetched together, and their names; none if nobody waits. What is approved is not fetched with
-// what is not.
-func (q *fetchQueue) take() (batch []*fetchRequest, names []string) {
+// take returns requests that are to be fetched together, and their names, and what is to be fetched by itself after them; nothing if
+// nobody waits. What is approved is not fetched with what is not.
+func (q *fetchQueue) take(memory uint64) (batch []*fetchRequest, names []string, alone *apartFetch, bound fetchBound) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var left []*fetchRequest
@@ -186,49 +188,75 @@ func (q *fetchQueue) take() (batch []*fetchRequest, names []string) {
 		}
 		batch, names = append(batch, request), append(names, request.names...)
 	}
-	q.waiting, q.running = left, len(batch) > 0
-	return batch, names
+	for len(q.alone) > 0 && alone == nil {
+		a := q.alone[0]
+		if q.alone = q.alone[1:]; a.change {
+			alone, bound = a, q.next(a, memory)
+		} else {
+			q.turns = append(q.turns, a) // what it may take is long
+		}
+	}
+	q.waiting, q.running = left, len(batch) > 0 || alone != nil
+	return batch, names, alone, bound
 }
 
 // serveFetches runs until nobody waits.
 func (r *Repo) serveFetches() {
 	q := &r.fetches
 	for {
-		batch, names := q.take()
-		if len(batch) == 0 {
-			return
+		batch, names, alone, bound := q.take(r.mergeMemory)
+		if len(batch) > 0 {
+			together := fetchBound{time: q.bounds.together}
+			if batch[0].change {
+				together.memory = r.mergeMemory
+			}
+			missing, err := r.fetchLocked(q.ctx, names, together)
+			if isCostly(err) {
+				err = r.silence(err)
+			}
+			q.answer(batch, missing, err)
 		}
-		bound := fetchBound{time: r.fetches.bounds.together}
-		if batch[0].change {
-			bound.memory = r.mergeMemory
-		}
-		missing, err := r.fetchLocked(q.ctx, names, bound)
-		if isCostly(err) {
-			err = r.silence(err)
+		if alone != nil {
+			missing, err := r.fetchLocked(q.ctx, []string{alone.name}, bound)
+			r.concludeApart(alone, missing, err)
 		}
 		q.mu.Lock()
-		for _, request := range batch {
-			mine := request.names
-			request.names = nil
-			for _, name := range mine {
-				if !isCostly(err) {
-					request.add(name, errors.Join(missing[name], err))
-					continue
-				}
-				a := q.apart[name]
-				if a == nil {
-					a = &apartFetch{name: name, change: request.change}
-					q.apart[name], q.turns = a, append(q.turns, a)
-				}
-				q.join(a, request)
-			}
-			request.concludeIfOver()
-		}
 		if len(q.turns) > 0 && !q.serving {
 			q.serving = true
 			go r.serveApart()
 		}
 		q.mu.Unlock()
+		if len(batch) == 0 && alone == nil {
+			return
+		}
+	}
+}
+
+// answer tells requests what came of a fetch of all of them. If it took too long, each of their names is fetched by itself.
+func (q *fetchQueue) answer(batch []*fetchRequest, missing Missing, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, request := range batch {
+		names := request.names
+		request.names = nil
+		for _, name := range names {
+			if !isCostly(err) {
+				request.add(name, errors.Join(missing[name], err))
+				continue
+			}
+			a := q.apart[name]
+			if a == nil {
+				a = &apartFetch{name: name, change: request.change}
+				q.apart[name] = a
+				if a.change {
+					q.alone = append(q.alone, a)
+				} else {
+					q.turns = append(q.turns, a)
+				}
+			}
+			q.join(a, request)
+		}
+		request.concludeIfOver()
 	}
 }
 
@@ -245,53 +273,71 @@ func (r *Repo) silence(costly error) error {
 	return costly
 }
 
-// next returns what is to be fetched apart, and its bound; nil if there is nothing. What is approved goes first.
-func (q *fetchQueue) next(memory uint64) (*apartFetch, fetchBound) {
+// next returns the bound of the next try of a fetch. The lock is held.
+func (q *fetchQueue) next(a *apartFetch, memory uint64) fetchBound {
+	if !a.change {
+		a.tries = len(q.bounds.apart)
+		return fetchBound{time: q.bounds.whole}
+	}
+	a.tries++
+	return fetchBound{q.bounds.apart[a.tries-1], memory}
+}
+
+// turn returns what is to be fetched apart next, and its bound; nil if there is nothing. What is approved goes first, then what was tried
+// least.
+func (q *fetchQueue) turn(memory uint64) (*apartFetch, fetchBound) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.turns) == 0 {
 		q.serving = false
 		return nil, fetchBound{}
 	}
-	at := max(0, slices.IndexFunc(q.turns, func(a *apartFetch) bool { return !a.change }))
-	a := q.turns[at]
-	q.turns = slices.Delete(q.turns, at, at+1)
-	if !a.change {
-		a.tries = len(q.bounds.apart)
-		return a, fetchBound{time: q.bounds.whole}
+	rank := func(a *apartFetch) int {
+		if !a.change {
+			return 0
+		}
+		return a.tries
 	}
-	a.tries++
-	return a, fetchBound{q.bounds.apart[a.tries-1], memory}
+	a := slices.MinFunc(q.turns, func(a, b *apartFetch) int { return cmp.Compare(rank(a), rank(b)) })
+	q.turns = slices.DeleteFunc(q.turns, func(other *apartFetch) bool { return other == a })
+	return a, q.next(a, memory)
 }
 
 // serveApart fetches what is to be fetched apart.
 func (r *Repo) serveApart() {
 	q := &r.fetches
 	for {
-		a, bound := q.next(r.mergeMemory)
+		a, bound := q.turn(r.mergeMemory)
 		if a == nil {
 			return
 		}
 		missing, err := r.fetchApart(q.ctx, a.name, bound)
-		over := !isCostly(err) || a.tries >= len(r.fetches.bounds.apart)
-		if over && isCostly(err) {
+		if isCostly(err) && a.tries >= len(q.bounds.apart) {
 			if err = r.silence(err); isCostly(err) {
 				err = fmt.Errorf("fetching %s: %w", a.name, bound.exceeded())
 			}
 		}
-		q.mu.Lock()
-		if !over {
-			q.turns = append(q.turns, a)
-		} else if q.conclude(a, errors.Join(missing[a.name], err)); len(a.waiting) == 0 && a.err != nil {
-			a.ended = time.Now()
-		} else {
-			delete(q.apart, a.name)
-		}
-		q.mu.Unlock()
+		r.concludeApart(a, missing, err)
 		select {
 		case <-time.After(apartPause):
 		case <-q.ctx.Done():
 		}
+	}
+}
+
+// concludeApart has a fetch be tried again, or tells those who wait what came of it.
+func (r *Repo) concludeApart(a *apartFetch, missing Missing, err error) {
+	q := &r.fetches
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if isCostly(err) {
+		q.turns = append(q.turns, a)
+		return
+	}
+	if q.conclude(a, errors.Join(missing[a.name], err)); len(a.waiting) == 0 && a.err != nil {
+		a.ended = time.Now()
+	} else {
+		delete(q.apart, a.name)
 	}
 }
 

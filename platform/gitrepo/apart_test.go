@@ -54,6 +54,7 @@ func TestAFetchThatTakesLongHoldsNoOtherUp(t *testing.T) {
 		f.git("push", "--quiet", "origin", fmt.Sprintf("HEAD:refs/heads/other%d", i))
 	}
 	bomb := gitrepotest.Costly(t, f.remote, "costly", 2000, 100<<20)
+	gitrepotest.Costly(t, f.remote, "costly2", 2001, 100<<20)
 	f.daemon()
 	bounds := &f.repo.fetches.bounds
 	bounds.together, bounds.apart = 2*time.Second, []time.Duration{time.Second, 2 * time.Second}
@@ -115,6 +116,21 @@ func TestAFetchThatTakesLongHoldsNoOtherUp(t *testing.T) {
 	})
 	if got := some("costly", "later"); !errors.Is(got[costly], ErrSlow) || len(got) != 1 {
 		t.Errorf("while it is fetched: %v, want ErrSlow of it alone", got)
+	}
+
+	// While that goes on, what meets another one is fetched.
+	f.write("a", "latest")
+	latest := f.commit("latest")
+	f.git("push", "--quiet", "origin", "HEAD:refs/heads/latest")
+	if got := some("costly2", "latest"); !errors.Is(got["refs/heads/costly2"], ErrSlow) || !errors.Is(got["refs/heads/latest"], ErrSlow) {
+		t.Errorf("of two that meet: %v, want ErrSlow", got)
+	}
+	eventually(t, "the other one is there", func() bool {
+		_, err := f.repo.Tree(t.Context(), latest)
+		return err == nil
+	})
+	if got := some("costly"); !errors.Is(got[costly], ErrSlow) {
+		t.Errorf("the first one: %v, want ErrSlow still", got)
 	}
 }
 
