@@ -30,6 +30,8 @@ type reader struct {
 	problems []string
 	// allowed are parts of complaints that a test brings about.
 	allowed []string
+	// width is the window's, if one is set.
+	width int64
 	// folder has pictures for a person. Pictures that are compared are shrunk by shrink.
 	folder string
 	shrink int
@@ -137,6 +139,7 @@ func (r *reader) do(actions ...chromedp.Action[chromedp.Void]) {
 // look sets the window's size and the theme.
 func (r *reader) look(s size, theme string) {
 	r.t.Helper()
+	r.width = s.width
 	command(r, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: s.width, Height: s.height, DeviceScaleFactor: 1, Mobile: s.phone})
 	command(r, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
 }
@@ -208,9 +211,7 @@ func (r *reader) check(where string) {
 	for _, refused := range evaluate[[]string](r, "globalThis.refused") {
 		r.complain("refused by the policy: " + refused)
 	}
-	if wide := evaluate[[]int](r, "[document.documentElement.scrollWidth, innerWidth]"); wide[0] > wide[1] {
-		r.complain(fmt.Sprintf("the page is %d pixels wide in a window of %d", wide[0], wide[1]))
-	}
+	r.fits(where)
 	r.axe()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,6 +225,15 @@ complaints:
 		r.t.Errorf("%s: %s", where, p)
 	}
 	r.problems = nil
+}
+
+// fits complains about a page that is wider than its window. What a phone says of its own grows with the page.
+func (r *reader) fits(where string) {
+	r.t.Helper()
+	if wide := evaluate[int64](r, "document.documentElement.scrollWidth"); r.width > 0 && wide > r.width {
+		out := evaluate[[]string](r, fmt.Sprintf(`[...document.querySelectorAll("body *")].filter((e) => !e.closest(".wide, pre, svg") && e.getBoundingClientRect().right > %d).map((e) => e.tagName + "." + e.className)`, r.width))
+		r.complain(fmt.Sprintf("%s: the page is %d pixels wide in a window of %d: %q", where, wide, r.width, out))
+	}
 }
 
 // axe complains about what axe-core finds.

@@ -96,7 +96,7 @@ func newShowcaseAt(t *testing.T, address string) *reader {
 // window sets the size of the window, to how much of it pictures are shrunk, the theme, and no motion.
 func (r *reader) window(s size, shrink int, theme string) {
 	r.t.Helper()
-	r.shrink = shrink
+	r.shrink, r.width = shrink, s.width
 	command(r, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: s.width, Height: s.height, DeviceScaleFactor: 1, Mobile: s.phone})
 	command(r, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 }
@@ -169,6 +169,8 @@ func TestEveryPageHasItsGoldenLook(t *testing.T) {
 			if p.does != nil {
 				p.does(r)
 			}
+			r.see(p.texts[0])
+			r.fits(p.name + " on a " + s.name)
 			for _, theme := range []string{"light", "dark"} {
 				name := fmt.Sprintf("%s-%s-%s", p.name, s.name, theme)
 				kept = append(kept, name+".png")
