@@ -127,24 +127,44 @@ func settledByItself(t *eventsv1.TargetVersion) bool {
 }
 
 // sort orders the steps of a build so that it is decided soonest (M34): what probably fails first, by how likely that is over
-// how long it takes; then by the longest chain of steps that begins with it; then by name.
+// how long it takes; then the others by the same, but for the last of them, which go by the longest chain of steps that begins
+// with each.
 func (d *demand) sort() {
-	chains := d.chains()
 	slices.SortFunc(d.order, func(x, y int) int {
 		a, b := d.asked[x].want, d.asked[y].want
-		fails, failsToo := a.risk >= probable, b.risk >= probable
-		switch {
-		case fails && failsToo:
-			return cmp.Or(cmp.Compare(b.risk/float64(b.us), a.risk/float64(a.us)), byName(a, b))
-		case fails != failsToo:
+		if fails, failsToo := a.risk >= probable, b.risk >= probable; fails != failsToo {
 			return cmp.Compare(boolean(failsToo), boolean(fails))
 		}
-		return cmp.Or(cmp.Compare(chains[y], chains[x]), byName(a, b))
+		return cmp.Or(cmp.Compare(b.risk/float64(b.us), a.risk/float64(a.us)), byName(a, b))
+	})
+	chains := d.chains()
+	slices.SortFunc(d.last(chains), func(x, y int) int {
+		return cmp.Or(cmp.Compare(chains[y], chains[x]), byName(d.asked[x].want, d.asked[y].want))
 	})
 	d.first = 0
 	d.skip()
 	d.stale = true
 }
+
+// last returns the end of the order whose work is at most endChains times the longest chain that begins in it, and which has
+// nothing that probably fails.
+func (d *demand) last(chains []int64) []int {
+	var work, longest int64
+	from := len(d.order)
+	for ; from > 0; from-- {
+		at := d.order[from-1]
+		w := d.asked[at].want
+		work, longest = work+w.us, max(longest, chains[at])
+		if w.risk >= probable || work > endChains*longest {
+			break
+		}
+	}
+	return d.order[from:]
+}
+
+// endChains is about how many workers a build has to itself. Until its work is no more than these do in the time of its
+// longest chain, no order of its steps ends it later than another.
+const endChains = 16
 
 // probable is the risk from which on a step is looked at as one that fails.
 const probable = 0.5
