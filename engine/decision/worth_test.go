@@ -33,13 +33,13 @@ func TestM15aABuildIsWorthMoreToAPoolIfOthersWaitForItsChange(t *testing.T) {
 	second, secondBuild := waiting("second", 3, "first")
 	third, _ := waiting("third", 4, "first", "second")
 	s := inPool(4, first, alone, second, third)
-	if got, want := s.inPool(firstBuild), 1+0.1*1.5; math.Abs(got-want) > 1e-9 {
+	if got, want := s.inPool(firstBuild), 1+0.5*1.5; math.Abs(got-want) > 1e-9 {
 		t.Errorf("one change waits for the first alone, and one for it and another: %v, want %v", got, want)
 	}
 	if got := s.inPool(aloneBuild); got != 1 {
 		t.Errorf("nobody waits for it: %v, want 1", got)
 	}
-	if got, want := s.inPool(secondBuild), (1+0.1*0.5)/math.Pow(2, 1.5); math.Abs(got-want) > 1e-9 {
+	if got, want := s.inPool(secondBuild), (1+0.5*0.5)/math.Pow(2, 1.5); math.Abs(got-want) > 1e-9 {
 		t.Errorf("it waits for one, and one waits for it and another: %v, want %v", got, want)
 	}
 	if s := inPool(0, first, second); s.inPool(firstBuild) != 1 {

@@ -40,7 +40,7 @@ func Benefit(n *eventsv1.Node) float64 {
 }
 
 // behindShare is what a change that waits for another one alone adds to the worth of that one.
-const behindShare = 0.1
+const behindShare = 0.5
 
 // PoolFactor returns what builds of a pending change count with where workers run steps, for each unit of their worth (M15a): less if it
 // waits for many, and more if many wait for it. It adds in whole numbers: those behind come in no order, and sums of fractions depend on it.
