@@ -303,6 +303,7 @@ function Densities({ nodes }: { nodes: Node[] }) {
   const nameOf = (i: number) => (shown[i]!.alone ? `${shown[i]!.nodes.length} meet no other` : i === rows - 1 && lanes.length > rows ? `${shown[i]!.nodes.length} in other groups` : `${shown[i]!.nodes.length} meet`)
   const at = pointed.value
   const leave = () => (pointed.value = undefined)
+  const buckets = useMemo(() => shown.map((lane) => bucketsOf(lane.nodes, width)), [lanes])
   return (
     <div class="graph">
       <p class="soft">
@@ -311,12 +312,12 @@ function Densities({ nodes }: { nodes: Node[] }) {
       <table class="densities">
         <caption class="unseen">How many changes of each group stand where in the queue</caption>
         <tbody>
-          {shown.map((lane, i) => (
+          {shown.map((_, i) => (
             <tr key={i}>
               <th scope="row">{nameOf(i)}</th>
               <td>
                 <svg viewBox={`0 0 ${columns * 10} 32`} preserveAspectRatio="none" aria-hidden="true" onMouseLeave={leave}>
-                  {bucketsOf(lane.nodes, width).map((b, at) =>
+                  {buckets[i]!.map((b, at) =>
                     b.count === 0 ? null : (
                       <g
                         key={at}

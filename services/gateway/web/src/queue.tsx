@@ -1,7 +1,7 @@
 // The page of one queue: its table.
 
 import { useComputed, useSignal, type Signal } from "@preact/signals"
-import { useEffect, useRef } from "preact/hooks"
+import { useEffect, useMemo, useRef } from "preact/hooks"
 import { mostPicked, Pausing, Several } from "./act"
 import { Linked, MainlineFails } from "./facts"
 import { QueueGraph } from "./graph"
@@ -81,9 +81,10 @@ function Known({ of }: { of: Overview }) {
 // AsGraph is the graph, with the change that is opened below it.
 function AsGraph({ of }: { of: Overview }) {
   const open = query.value.get("open")
+  const graph = useMemo(() => <QueueGraph queue={of.queue} />, [of.queue])
   return (
     <>
-      <QueueGraph queue={of.queue} />
+      {graph}
       {open && (
         <section class="below" aria-label={`The change ${plain(open)}`}>
           <Opened queue={of.queue} change={open} />
@@ -206,6 +207,8 @@ function Rows({ of, table }: { of: Overview; table: Table }) {
     return () => removeEventListener("keydown", onKey)
   }, [of.queue, steers])
   const ids = filtered.value
+  // Each row draws itself when its change does something. What the queue says of itself draws none of them again.
+  const rows = useMemo(() => ids?.slice(0, most.value).map((id) => <Row key={id} of={table.rows.get(id)!} table={table} steers={steers} />), [ids, most.value, table, steers])
   if (!ids) return <p class="soft">Reading the changes…</p>
   if (ids.length === 0) {
     return table.rows.size === 0 ? (
@@ -250,9 +253,7 @@ function Rows({ of, table }: { of: Overview; table: Table }) {
           </tr>
         </thead>
         <tbody role="rowgroup" ref={body}>
-          {ids.slice(0, most.value).map((id) => (
-            <Row key={id} of={table.rows.get(id)!} table={table} steers={steers} />
-          ))}
+          {rows}
         </tbody>
       </table>
       {ids.length > most.value && <More left={ids.length - most.value} show={() => (most.value += shownAtOnce)} />}
