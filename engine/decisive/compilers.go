@@ -1,6 +1,7 @@
 package decisive
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,7 +17,10 @@ var (
 	// tscSays is TypeScript's, plain and pretty.
 	tscSays = regexp.MustCompile(`^(\S[^(:]*)(?:\((\d+),\d+\):|:(\d+):\d+ -) error (TS\d+: .*)$`)
 	goHead  = regexp.MustCompile(`^# [\w./~-]+(?: \[[^\]]+\])?$`)
-	linker  = regexp.MustCompile(`undefined reference to |undefined symbol|multiple definition of |duplicate symbol`)
+	// linked is the object that the linker's next lines are about, unlinked what it says there of a source, with a line or without.
+	linked   = regexp.MustCompile("^(?:\\S*ld(?:\\.\\w+)?: )?(\\S+\\.o): in function [`'](.+)'")
+	unlinked = regexp.MustCompile(`^(?:\S*ld(?:\.\w+)?: )?([^\s:(]+\.\w+):(?:(\d+):)?(?:\([^)]*\):)? (.+)$`)
+	linker   = regexp.MustCompile(`undefined reference to |undefined symbol|multiple definition of |duplicate symbol`)
 )
 
 // compilers finds what does not compile, of languages whose compilers name a file and a line on one line.
@@ -63,10 +67,44 @@ func compilers(lines []string, tree Tree) (found []finding) {
 		} else if goHead.MatchString(line) && next(1) != "" && !strings.HasPrefix(next(1), "#") && strings.Contains(next(1), ": ") && !namesMore(lines[i+1:]) {
 			found = append(found, finding{doesNotCompile, i, next(1)}) // the linker names no line
 		} else if linker.MatchString(line) && !strings.HasPrefix(line, " ") {
-			found = append(found, finding{doesNotCompile, i, line})
+			found = append(found, finding{doesNotCompile, i, notLinked(lines[:i+1], tree)})
 		}
 	}
 	return found
+}
+
+// notLinked returns what the linker says in the last of some lines. It names a source without its folder, which the object's may be,
+// or one that a command before it named.
+func notLinked(lines []string, tree Tree) string {
+	line := lines[len(lines)-1]
+	m := match(unlinked, line)
+	if m == nil {
+		return line
+	}
+	file, own := tree.locate(m[1], "")
+	function := ""
+	for i := len(lines) - 2; i >= 0 && function == ""; i-- {
+		if of := match(linked, lines[i]); of != nil {
+			if function = of[2]; !own {
+				file, own = tree.locate(m[1], path.Dir(of[1]))
+			}
+		} else if match(unlinked, lines[i]) == nil {
+			break
+		}
+	}
+	for i := len(lines) - 2; i >= 0 && !own && tree.Has != nil; i-- {
+		for _, word := range strings.Fields(lines[i]) {
+			if strings.HasSuffix(word, "/"+m[1]) && !own {
+				if at, is := tree.locate(word, ""); is {
+					file, own = at, true
+				}
+			}
+		}
+	}
+	if m[2] != "" {
+		file += ":" + m[2]
+	}
+	return joined(file, function, m[3])
 }
 
 // namesMore reports whether what go prints of a package, behind its head, names a line, or what the linker does not find.
