@@ -77,3 +77,16 @@ func TestStepsFindToolsWhereTheUserDoes(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+func TestThePastIsToldByItsNumber(t *testing.T) {
+	for want, p := range map[string]pastConflicts{
+		"The last commit of the mainline would not have conflicted with everything.":             {Commits: 1},
+		"The last commit of the mainline would have conflicted with everything:":                 {Commits: 1, All: 1},
+		"Of the last 2 commits of the mainline none would have conflicted with everything.":      {Commits: 2},
+		"Of the last 200 commits of the mainline 3 (2 %) would have conflicted with everything:": {Commits: 200, All: 3},
+	} {
+		if got := p.inWords(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

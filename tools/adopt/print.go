@@ -82,7 +82,7 @@ func (p *plan) toolsInWords() string {
 func (r *run) saySeen(seen treeView, lacks []lack, past pastConflicts) {
 	r.say("%s.", counted(seen.Targets, "target"))
 	if past.Commits > 0 {
-		r.say("Of the last %s of the mainline %s", counted(past.Commits, "commit"), past.inWords())
+		r.say("%s", past.inWords())
 		for _, reason := range past.Reasons {
 			r.say("  %d: %s", reason.Commits, reason.Text)
 		}
@@ -90,13 +90,18 @@ func (r *run) saySeen(seen treeView, lacks []lack, past pastConflicts) {
 	r.sayLacks(lacks)
 }
 
-// inWords returns the end of a sentence: how many of the commits would have conflicted with everything.
+// inWords says how many of the commits would have conflicted with everything.
 func (p pastConflicts) inWords() string {
-	if p.All == 0 {
-		return "none would have conflicted with everything."
+	switch of := "Of the last " + counted(p.Commits, "commit") + " of the mainline "; {
+	case p.Commits == 1 && p.All == 0:
+		return "The last commit of the mainline would not have conflicted with everything."
+	case p.Commits == 1:
+		return "The last commit of the mainline would have conflicted with everything:"
+	case p.All == 0:
+		return of + "none would have conflicted with everything."
+	default:
+		return of + fmt.Sprintf("%d (%d %%) would have conflicted with everything:", p.All, (100*p.All+p.Commits/2)/p.Commits)
 	}
-	percent := (100*p.All + p.Commits/2) / p.Commits
-	return fmt.Sprintf("%d (%d %%) would have conflicted with everything:", p.All, percent)
 }
 
 func (r *run) sayLacks(lacks []lack) {

@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"path"
@@ -11,9 +12,39 @@ import (
 	"landfall.build/platform/configuration"
 )
 
-// pytestOf returns what the pyproject.toml of a folder says of pytest.
+// pytestOf returns what the pyproject.toml of a folder says of pytest, and what pip installs it with: a requirements file, if the
+// project has none in its extras and groups.
 func (r reader) pytestOf(folder string) pythongraph.PytestSource {
-	return pythongraph.FindPytest([]byte(r.read(r.ctx, path.Join(folder, "pyproject.toml"))))
+	source := pythongraph.FindPytest([]byte(r.read(r.ctx, path.Join(folder, "pyproject.toml"))))
+	if source.Pip == "" {
+		source.Pip = r.pytestFiles(folder)
+	}
+	return source
+}
+
+// pytestFiles returns the arguments with which pip installs the requirements files of a folder that have pytest, with what its
+// requirements.txt has; "" if no file has it.
+func (r reader) pytestFiles(folder string) string {
+	const runtime = "requirements.txt"
+	var found []string
+	for file := range r.files {
+		if dir := path.Dir(file); (dir == path.Clean(folder) || dir == path.Join(folder, "requirements")) && pythongraph.RequiresPytest(file, []byte(r.read(r.ctx, file))) {
+			found = append(found, strings.TrimPrefix(file, path.Clean(folder)+"/"))
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	best := slices.MinFunc(found, func(a, b string) int {
+		rank := func(file string) int {
+			return slices.IndexFunc([]string{"test", "dev", ""}, func(part string) bool { return strings.Contains(file, part) })
+		}
+		return cmp.Or(rank(a)-rank(b), strings.Compare(a, b))
+	})
+	if best != runtime && r.has(folder, runtime) {
+		return "-r " + runtime + " -r " + shellQuoted(best)
+	}
+	return "-r " + shellQuoted(best)
 }
 
 // usesPoetry reports whether the steps of a folder's project run poetry, as the adapter has it: by a lock file, or without any.

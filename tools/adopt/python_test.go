@@ -1,6 +1,7 @@
 package adopt_test
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,6 +55,8 @@ func TestTheExtraOrGroupThatBringsPytestIsInstalled(t *testing.T) {
 		"Poetry, nowhere":   {"", "poetry.lock", "# poetry\n", "poetry install --no-interaction && { poetry run python -m pytest" + orNone + "; }", "poetry add --group dev pytest"},
 		"Poetry, unlocked":  {"[tool.poetry.group.dev.dependencies]\npytest = \"^8\"\n", "", "", "poetry install --no-interaction && { poetry run python -m pytest" + orNone + "; }", ""},
 		"plain, an extra":   {extra, "", "", "python -m pytest" + orNone, filepath.Join(tools, "python") + " -m pip install -e '.[tests]'"},
+		"plain, a file":     {"", "requirements-dev.txt", "-r requirements.txt\npytest-cov==6.0.0\n", "python -m pytest" + orNone, filepath.Join(tools, "python") + " -m pip install -r requirements-dev.txt"},
+		"plain, a folder":   {"", "requirements/tests.txt", "pytest==8.0.0\n", "python -m pytest" + orNone, filepath.Join(tools, "python") + " -m pip install -r requirements/tests.txt"},
 		"plain, nowhere":    {"", "", "", "python -m pytest" + orNone, filepath.Join(tools, "python") + " -m pip install pytest"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,6 +91,31 @@ func TestTheExtraOrGroupThatBringsPytestIsInstalled(t *testing.T) {
 				t.Errorf("UV_LINK_MODE is %q", got)
 			}
 		})
+	}
+}
+
+// TestWhatPipHasToInstallIsInRequirementsFiles: those of tests rather than others, and what the project needs itself.
+func TestWhatPipHasToInstallIsInRequirementsFiles(t *testing.T) {
+	tools := toolsOn(t, "1")
+	r := newRepository(t)
+	all := pythonProject("")
+	maps.Copy(all, files{"requirements.txt": "six\n", "requirements-docs.txt": "sphinx\n", "requirements-all.txt": "pytest\n", "requirements-dev.txt": "black\npytest>=8\n", "app/requirements-test.txt": "pytest\n"})
+	r.commit("one", all)
+	r.push()
+	const install = "-r requirements.txt -r requirements-dev.txt"
+	out, err := r.init("--json", "--queue", "shop")
+	if want := filepath.Join(tools, "python") + " -m pip install " + install + ","; err != nil || !strings.Contains(out, want) {
+		t.Errorf("%v, want %s in\n%s", err, want, out)
+	}
+	// Where no adapter reads the project, the manifest that is written for it installs them.
+	r.become("two", maps.Collect(maps.All(below("site", all))))
+	r.commit("three", files{"go.mod": "module example.com/shop\n", "shop.go": "package shop\n"})
+	r.push()
+	if out, err := r.init("--force", "--json", "--queue", "shop", "--adapter", "go"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if text := r.read("site/landfall.yaml"); !strings.Contains(text, "pip install --quiet "+install+" && { .venv/bin/python -m pytest") {
+		t.Errorf("the manifest is\n%s", text)
 	}
 }
 

@@ -26,6 +26,11 @@ func FindPytest(pyproject []byte) PytestSource {
 	return pytestIn(t)
 }
 
+// RequiresPytest reports whether a file, by its path, is a requirements file, and names pytest or a plugin of it.
+func RequiresPytest(file string, content []byte) bool {
+	return isRequirements(file) && slices.ContainsFunc(parseRequirements(content).needs, func(r requirement) bool { return isPytest(r.name) })
+}
+
 // UsesPoetry reports whether a pyproject.toml has a [tool.poetry].
 func UsesPoetry(pyproject []byte) bool {
 	t, _, err := parseTable(pyproject)
