@@ -285,8 +285,9 @@ func TestCheckSaysWhatLacks(t *testing.T) {
 		"an adapter that finds nothing": {files: covered, codes: []string{"adapter_without_targets"}, edit: func(text string) string {
 			return strings.Replace(text, "adapter: go", "adapters: [{adapter: go}, {adapter: manifest}]", 1)
 		}},
-		"a tool":           {files: covered, codes: []string{"tool_missing"}, edit: func(text string) string { return withPath(text, "/nowhere") }},
-		"a tool that runs": {files: covered, codes: []string{"tool_broken"}, edit: func(text string) string { return withPath(text, broken+":/usr/bin:/bin") }},
+		"manifests that have not landed": {files: files{"site/Makefile": "test:\n\ttrue\n"}, codes: []string{"adapter_without_targets"}},
+		"a tool":                         {files: covered, codes: []string{"tool_missing"}, edit: func(text string) string { return withPath(text, "/nowhere") }},
+		"a tool that runs":               {files: covered, codes: []string{"tool_broken"}, edit: func(text string) string { return withPath(text, broken+":/usr/bin:/bin") }},
 		"a cache of its own": {files: covered, codes: []string{"cache_open"}, edit: func(text string) string {
 			text = strings.Replace(text, "      environment:\n", "      write: [/tmp/cache]\n      environment:\n", 1)
 			const variables = "        variables:\n"

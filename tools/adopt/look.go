@@ -84,7 +84,9 @@ func viewTree(ctx context.Context, loader *buildgraph.Loader, repo buildgraph.Re
 	}
 	graph, err := loader.Graph(ctx, repo, tree)
 	if invalid, is := errors.AsType[*buildgraph.Invalid](err); is {
-		s.Invalid = invalid.Message
+		if !invalid.Absent { // of each adapter that finds nothing it is said anyway
+			s.Invalid = invalid.Message
+		}
 		return s, nil
 	} else if err != nil {
 		return s, err
