@@ -102,23 +102,32 @@ func (m *mixed) ask(c mixedChange) {
 	m.Helper()
 	m.run(m.clone, "git", "checkout", "-q", "--detach", "main")
 	for i, edits := range c.commits {
-		now := files{}
-		for _, e := range edits {
-			text := e.new
-			if e.old != "" {
-				before := m.read(e.path)
-				if strings.Count(before, e.old) != 1 {
-					m.Fatalf("%s: %s does not hold %q once", c.name, e.path, e.old)
-				}
-				text = strings.Replace(before, e.old, e.new, 1)
-			}
-			now[e.path] = text
-		}
-		m.commit(c.name, now)
+		m.edit(c.name, edits)
 		m.run(m.clone, "git", "branch", "-q", part(c, i))
 		m.run(m.clone, "git", "push", "-q", "origin", part(c, i))
 	}
 	m.run(m.clone, "git", "checkout", "-q", "main")
+}
+
+// edit commits edits in the clone.
+func (m *mixed) edit(message string, edits []mixedEdit) {
+	m.Helper()
+	now := files{}
+	for _, e := range edits {
+		text := e.new
+		if e.old != "" {
+			before, edited := now[e.path]
+			if !edited {
+				before = m.read(e.path)
+			}
+			if strings.Count(before, e.old) != 1 {
+				m.Fatalf("%s: %s does not hold %q once", message, e.path, e.old)
+			}
+			text = strings.Replace(before, e.old, e.new, 1)
+		}
+		now[e.path] = text
+	}
+	m.commit(message, now)
 }
 
 // end waits until a change has left the queue, and returns its explanation.

@@ -36,6 +36,12 @@ func (a *assembler) addMarkers() {
 func (a *assembler) addLocks() {
 	for file, k := range a.locks {
 		a.builder.Definition(lockName(file), k.header)
+		folders := map[string]string{} // of the repository's own, by name
+		for _, p := range k.packages {
+			if dir, ok := join(folderOf(file), p.local); p.isLocal && ok {
+				folders[p.name] = dir
+			}
+		}
 		for _, p := range k.packages {
 			node := a.builder.External(lockedName(file, p.name), append(append([]byte{}, p.pin...), p.local...))
 			if dir, ok := join(folderOf(file), p.local); p.isLocal && ok {
@@ -43,6 +49,13 @@ func (a *assembler) addLocks() {
 			}
 			for _, need := range p.needs {
 				a.ref(node, targets.KindExternal, lockedName(file, need))
+				if dir, is := folders[need]; is && !p.isLocal {
+					// Code that is not here imports what it needs of the project.
+					a.refDefinition(node, projectName(dir))
+					if q := a.projectAt(dir); q != nil {
+						a.edge(node, a.wholeProject(q))
+					}
+				}
 			}
 		}
 	}

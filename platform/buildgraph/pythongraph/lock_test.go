@@ -105,33 +105,53 @@ func lockWith(t *testing.T, tools, dir string, env []string, argv ...string) {
 	}
 }
 
-func TestWhatUVExportsIsReachedAndItsStepsPass(t *testing.T) {
-	tools, env := tools(t)
-	dir := workspace.write(t)
-	lockWith(t, tools, dir, env, "uv", "lock")
-	tree := readFolder(t, dir)
-	graph := load(t, tree)
-	lockText, err := os.ReadFile(filepath.Join(dir, "uv.lock"))
+func readText(t *testing.T, dir, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	compared := 0
-	for name, member := range map[string]string{"shop": ".", "cart": "packages/cart", "money": "packages/money"} {
-		out, err := command(t.Context(), dir, stepVariables(t, tools, env), "uv", "export", "--frozen", "--package", name, "--no-hashes", "--no-header", "--no-annotate", "--all-extras", "--all-groups")
+	return string(text)
+}
+
+// compareExports holds the targets of a workspace's members, their folders by name, to what uv exports for each: all of that is
+// reached, and another pin of it, or another definition of a member, makes another version. It returns how many were compared.
+func compareExports(t *testing.T, dir string, env []string, tree folderTree, graph *targets.Graph, members map[string]string) (compared int) {
+	t.Helper()
+	lockText := readText(t, dir, "uv.lock")
+	heads := map[string]*targets.Graph{}
+	// differs reports whether the target of a member has another hash once what is exported is another.
+	differs := func(member, exported string, edited func() folderTree) bool {
+		if heads[exported] == nil {
+			heads[exported] = load(t, edited())
+		}
+		before, _ := graph.Target("python://" + member)
+		now, there := heads[exported].Target("python://" + member)
+		return there && now.Hash != before.Hash
+	}
+	for name, member := range members {
+		out, err := command(t.Context(), dir, env, "uv", "export", "--frozen", "--package", name, "--no-hashes", "--no-header", "--no-annotate", "--all-extras", "--all-groups")
 		if err != nil {
 			t.Fatal(err)
 		}
 		reached := reaches(graph, "python://"+member)
 		for line := range strings.Lines(out) {
-			line = strings.TrimSpace(line)
+			line, _, _ = strings.Cut(strings.TrimSpace(line), " ;")
 			if local, is := strings.CutPrefix(line, "-e "); is {
+				if local = filepath.Clean(local); local == "." || local == member {
+					continue
+				}
 				compared++
-				if file := filepath.Clean(local) + "/" + pyprojectFile; !reached["def:python:project "+file] && local != "." {
+				file := local + "/" + pyprojectFile
+				if !reached["def:python:project "+file] {
 					t.Errorf("%s does not reach %s", name, local)
+				}
+				if !differs(member, file, func() folderTree { return tree.altered(file) }) {
+					t.Errorf("%s is the same with another %s", name, file)
 				}
 				continue
 			}
-			other, _, found := strings.Cut(line, "==")
+			other, version, found := strings.Cut(line, "==")
 			if !found {
 				continue
 			}
@@ -139,19 +159,91 @@ func TestWhatUVExportsIsReachedAndItsStepsPass(t *testing.T) {
 			if !reached["ext:"+lockedName("uv.lock", normalName(other))] {
 				t.Errorf("%s does not reach %s", name, other)
 			}
-			bumped := strings.Replace(string(lockText), "name = \""+other+"\"\nversion = \"", "name = \""+other+"\"\nversion = \"9", 1)
-			head := load(t, tree.with("uv.lock", bumped))
-			before, _ := graph.Target("python://" + member)
-			if now, _ := head.Target("python://" + member); bumped == string(lockText) || now.Hash == before.Hash {
-				t.Errorf("%s is the same with another %s", name, other)
+			pin := "name = \"" + other + "\"\nversion = \""
+			if !strings.Contains(lockText, pin+version) {
+				t.Errorf("uv.lock does not pin %s", line)
+			}
+			if !differs(member, line, func() folderTree {
+				return tree.with("uv.lock", strings.ReplaceAll(lockText, pin+version, pin+"9"+version))
+			}) {
+				t.Errorf("%s is the same with another %s", name, line)
 			}
 		}
 	}
-	if compared < 15 {
+	return compared
+}
+
+// TestAProjectIsReachedThroughAPackageThatIsNotHere: where the repository holds what a package of the registry needs, tests that use the
+// package run the repository's.
+func TestAProjectIsReachedThroughAPackageThatIsNotHere(t *testing.T) {
+	const project = "[project]\nname = %q\nversion = \"1\"\n"
+	tree := memoryTree{
+		"pyproject.toml": "[tool.uv.workspace]\nmembers = [\"*\"]\n", "app/pyproject.toml": fmt.Sprintf(project, "app") + "[dependency-groups]\ndev = [\"tool\"]\n", "app/test_app.py": "import tool\n",
+		"core/pyproject.toml": fmt.Sprintf(project, "core"), "core/core.py": "x = 1\n", "other/pyproject.toml": fmt.Sprintf(project, "other"), "other/test_other.py": "x = 1\n",
+		"uv.lock": "version = 1\n[[package]]\nname = \"app\"\nsource = { editable = \"app\" }\n[package.dev-dependencies]\ndev = [{ name = \"tool\" }]\n[[package]]\nname = \"core\"\nsource = { editable = \"core\" }\n" +
+			"[[package]]\nname = \"other\"\nsource = { editable = \"other\" }\n[[package]]\nname = \"tool\"\nversion = \"1\"\ndependencies = [{ name = \"part\" }]\n[[package]]\nname = \"part\"\nversion = \"1\"\ndependencies = [{ name = \"core\" }]\n",
+	}
+	touched := targets.Delta(load(t, tree), load(t, tree.with(memoryTree{"core/core.py": "x = 2\n"}))).Touched()
+	if !slices.Contains(touched, "python://app [test]") || slices.Contains(touched, "python://other [test]") {
+		t.Errorf("a change of core touches %q", touched)
+	}
+}
+
+// workspaces are releases of well-known packages that are members of one workspace, oldest first. Some need others.
+var workspaces = []string{
+	"flask==2.3.3 werkzeug==3.0.6 jinja2==3.1.4 click==8.1.8 itsdangerous==2.2.0 blinker==1.7.0 packaging==23.2 idna==3.6 attrs==23.2.0 more-itertools==10.2.0 pluggy==1.5.0",
+	"flask==3.0.3 werkzeug==3.0.6 jinja2==3.1.5 click==8.1.8 itsdangerous==2.2.0 blinker==1.8.2 packaging==24.2 idna==3.7 attrs==24.3.0 more-itertools==10.5.0 pluggy==1.5.0",
+	"flask==3.1.0 werkzeug==3.1.3 jinja2==3.1.6 click==8.1.8 itsdangerous==2.2.0 blinker==1.9.0 packaging==25.0 idna==3.10 attrs==25.3.0 more-itertools==10.7.0 pluggy==1.6.0",
+}
+
+// TestEveryDependencyThatUVReportsIsAnEdge makes one workspace of releases of well-known packages: the newest, or all with
+// LANDFALL_TEST_SLOW.
+func TestEveryDependencyThatUVReportsIsAnEdge(t *testing.T) {
+	tools, env := tools(t)
+	tried := workspaces
+	if os.Getenv("LANDFALL_TEST_SLOW") == "" {
+		tried = tried[len(tried)-1:]
+	}
+	for _, members := range tried {
+		dir := t.TempDir()
+		var sources strings.Builder
+		folders := map[string]string{}
+		for release := range strings.FieldsSeq(members) {
+			name, _, _ := strings.Cut(release, "==")
+			folders[name] = "packages/" + name
+			fmt.Fprintf(&sources, "%s = { workspace = true }\n", name)
+			if err := os.CopyFS(filepath.Join(dir, folders[name]), os.DirFS(unpack(t, tools, release))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		root := "[project]\nname = \"top\"\nversion = \"1\"\nrequires-python = \">=3.11\"\n\n[tool.uv.workspace]\nmembers = [\"packages/*\"]\n\n[tool.uv.sources]\n" + sources.String()
+		if err := os.WriteFile(filepath.Join(dir, pyprojectFile), []byte(root), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		lockWith(t, tools, dir, env, "uv", "lock")
+		tree := readFolder(t, dir)
+		graph := load(t, tree)
+		if unknown := graph.Unknown(); len(unknown) > 0 {
+			t.Errorf("the graph is not whole: %q", unknown)
+		}
+		compared := compareExports(t, dir, stepVariables(t, tools, env), tree, graph, folders)
+		if t.Logf("%s: %d dependencies", members, compared); compared < 5*len(folders) {
+			t.Errorf("only %d dependencies were compared", compared)
+		}
+	}
+}
+
+func TestWhatUVExportsIsReachedAndItsStepsPass(t *testing.T) {
+	tools, env := tools(t)
+	dir := workspace.write(t)
+	lockWith(t, tools, dir, env, "uv", "lock")
+	tree := readFolder(t, dir)
+	graph := load(t, tree)
+	if compared := compareExports(t, dir, stepVariables(t, tools, env), tree, graph, map[string]string{"shop": ".", "cart": "packages/cart", "money": "packages/money"}); compared < 15 {
 		t.Errorf("only %d dependencies were compared", compared)
 	}
 	// A pin that only one member reaches leaves the others alone.
-	d := targets.Delta(graph, load(t, tree.with("uv.lock", strings.Replace(string(lockText), "name = \"flask\"\nversion = \"", "name = \"flask\"\nversion = \"9", 1))))
+	d := targets.Delta(graph, load(t, tree.with("uv.lock", strings.Replace(readText(t, dir, "uv.lock"), "name = \"flask\"\nversion = \"", "name = \"flask\"\nversion = \"9", 1))))
 	if slices.Contains(d.Touched(), "python://packages/money") {
 		t.Error("a pin of cart alters money")
 	}

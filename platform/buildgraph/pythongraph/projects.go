@@ -259,14 +259,17 @@ func distinct(list []*project) []*project {
 	return slices.Compact(list)
 }
 
-// locals returns the projects that a lock file says a project needs, directly.
+// locals returns the projects that a lock file says a project needs, directly or through packages that are not here.
 func (s *survey) locals(p *project) (main, all []*project) {
 	k := s.locks[p.lock]
 	if k == nil {
 		return nil, nil
 	}
-	local := map[string]*project{}
+	local, needs := map[string]*project{}, map[string][]string{}
 	for _, l := range k.packages {
+		if !l.isLocal {
+			needs[l.name] = l.needs
+		}
 		if dir, ok := join(folderOf(p.lock), l.local); l.isLocal && ok {
 			if q := s.projectAt(dir); q != nil && q != p {
 				local[l.name] = q
@@ -282,17 +285,21 @@ func (s *survey) locals(p *project) (main, all []*project) {
 		}
 		return nil, all
 	}
-	for _, name := range entry.needs {
-		if q := local[name]; q != nil {
-			main = append(main, q)
+	reached := func(names []string) (found []*project) {
+		seen := map[string]bool{}
+		for names = slices.Clone(names); len(names) > 0; {
+			name := names[len(names)-1]
+			names = names[:len(names)-1]
+			if q := local[name]; q != nil {
+				found = append(found, q)
+			} else if !seen[name] {
+				seen[name] = true
+				names = append(names, needs[name]...)
+			}
 		}
+		return found
 	}
-	for _, name := range entry.develops {
-		if q := local[name]; q != nil {
-			all = append(all, q)
-		}
-	}
-	return main, all
+	return reached(entry.needs), reached(entry.develops)
 }
 
 // membersOf returns the folders that the patterns of a uv workspace name, apart from its own.
