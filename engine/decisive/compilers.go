@@ -74,19 +74,23 @@ func compilers(lines []string, tree Tree) (found []finding) {
 }
 
 // notLinked returns what the linker says in the last of some lines. It names a source without its folder, which the object's may be,
-// or one that a command before it named.
+// or one that a command before it named; or a file that cgo makes of one.
 func notLinked(lines []string, tree Tree) string {
 	line := lines[len(lines)-1]
 	m := match(unlinked, line)
 	if m == nil {
 		return line
 	}
-	file, own := tree.locate(m[1], "")
-	function := ""
+	name, at, function := m[1], m[2], ""
+	made, ofGo := strings.CutSuffix(path.Base(name), ".cgo2.c")
+	if ofGo {
+		name, at = made+".go", ""
+	}
+	file, own := tree.locate(name, "")
 	for i := len(lines) - 2; i >= 0 && function == ""; i-- {
 		if of := match(linked, lines[i]); of != nil {
 			if function = of[2]; !own {
-				file, own = tree.locate(m[1], path.Dir(of[1]))
+				file, own = tree.locate(name, path.Dir(of[1]))
 			}
 		} else if match(unlinked, lines[i]) == nil {
 			break
@@ -94,15 +98,23 @@ func notLinked(lines []string, tree Tree) string {
 	}
 	for i := len(lines) - 2; i >= 0 && !own && tree.Has != nil; i-- {
 		for _, word := range strings.Fields(lines[i]) {
-			if strings.HasSuffix(word, "/"+m[1]) && !own {
-				if at, is := tree.locate(word, ""); is {
-					file, own = at, true
+			if strings.HasSuffix(word, "/"+name) && !own {
+				if found, is := tree.locate(word, ""); is {
+					file, own = found, true
 				}
 			}
 		}
 	}
-	if m[2] != "" {
-		file += ":" + m[2]
+	if !own && tree.Ending != nil {
+		if all := tree.Ending(name); len(all) == 1 {
+			file = all[0]
+		}
+	}
+	if ofGo {
+		return joined(file, m[3])
+	}
+	if at != "" {
+		file += ":" + at
 	}
 	return joined(file, function, m[3])
 }

@@ -124,7 +124,7 @@ func recognised(lines []string, tree Tree) (found []finding) {
 	for _, b := range blocks {
 		clear(outside[b.from:b.to])
 	}
-	for _, recognise := range []func([]string, Tree) []finding{compilers, eslint, rustc, pythonBuilds} {
+	for _, recognise := range []func([]string, Tree) []finding{compilers, eslint, rustc, pythonBuilds, poetry} {
 		found = append(found, recognise(outside, tree)...)
 	}
 	for _, recognise := range []func([]string, Tree) []finding{tracebacks, nodeThrows} {

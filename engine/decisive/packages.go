@@ -2,6 +2,7 @@ package decisive
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -16,6 +17,17 @@ var (
 	// ofTool is a place in what is installed to build packages.
 	ofTool = regexp.MustCompile(`^[/<]\S*:\d+: `)
 )
+
+// poetryLock is what Poetry says of a lock file that does not fit, by its newer and its older versions.
+var poetryLock = regexp.MustCompile(`^(?:Error: )?(?:pyproject\.toml changed significantly since poetry\.lock|poetry\.lock is not consistent with pyproject\.toml)`)
+
+// poetry finds lock files that are stale.
+func poetry(lines []string, _ Tree) (found []finding) {
+	if i := slices.IndexFunc(lines, poetryLock.MatchString); i >= 0 {
+		found = append(found, finding{report, i, lines[i]})
+	}
+	return found
+}
 
 // pythonBuilds finds why a Python package could not be built: what compilers and setup.py print below the installer's own complaint.
 func pythonBuilds(lines []string, tree Tree) (found []finding) {

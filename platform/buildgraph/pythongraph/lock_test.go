@@ -191,8 +191,8 @@ func TestAProjectIsReachedThroughAPackageThatIsNotHere(t *testing.T) {
 
 // workspaces are releases of well-known packages that are members of one workspace, oldest first. Some need others.
 var workspaces = []string{
-	"flask==2.3.3 werkzeug==3.0.6 jinja2==3.1.4 click==8.1.8 itsdangerous==2.2.0 blinker==1.7.0 packaging==23.2 idna==3.6 attrs==23.2.0 more-itertools==10.2.0 pluggy==1.5.0",
-	"flask==3.0.3 werkzeug==3.0.6 jinja2==3.1.5 click==8.1.8 itsdangerous==2.2.0 blinker==1.8.2 packaging==24.2 idna==3.7 attrs==24.3.0 more-itertools==10.5.0 pluggy==1.5.0",
+	"flask==2.3.3 werkzeug==3.0.6 jinja2==3.1.4 click==8.1.8 itsdangerous==2.2.0 blinker==1.7.0 packaging==23.2 idna==3.6 attrs==23.2.0 more-itertools==10.2.0",
+	"flask==3.0.3 werkzeug==3.0.6 jinja2==3.1.5 click==8.1.8 itsdangerous==2.2.0 blinker==1.8.2 packaging==24.2 idna==3.7 attrs==24.3.0 more-itertools==10.5.0",
 	"flask==3.1.0 werkzeug==3.1.3 jinja2==3.1.6 click==8.1.8 itsdangerous==2.2.0 blinker==1.9.0 packaging==25.0 idna==3.10 attrs==25.3.0 more-itertools==10.7.0 pluggy==1.6.0",
 }
 
