@@ -1,7 +1,6 @@
 package adopt
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -99,17 +98,35 @@ func packageCommand(r reader, folder, file string) string {
 	return install
 }
 
-// makeCommand runs the test of a Makefile.
+// makeCommand makes what a Makefile builds, which its tests need not use, and runs its tests.
 func makeCommand(r reader, _, file string) string {
-	text := r.read(r.ctx, file)
-	for _, goal := range []string{"check", "test"} {
-		for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-			if strings.HasPrefix(lines.Text(), goal+":") {
-				return "make " + goal
+	rules := rulesOf(r.read(r.ctx, file))
+	find := func(goals ...string) *makeRule {
+		for _, goal := range goals {
+			if i := slices.IndexFunc(rules, func(rule makeRule) bool { return rule.goal == goal }); i >= 0 {
+				return &rules[i]
 			}
 		}
+		return nil
 	}
-	return "make"
+	test, build := find("check", "test"), find("all", "build")
+	if test == nil {
+		return "make"
+	}
+	if first := slices.IndexFunc(rules, func(rule makeRule) bool {
+		return !strings.HasPrefix(rule.goal, ".") && !strings.Contains(rule.goal, "%")
+	}); build == nil && !isPhony(rules, rules[first].goal) {
+		build = &rules[first] // what make makes without a goal is a file
+	}
+	if build == nil || build.goal == test.goal || slices.Contains(test.needs, build.goal) {
+		return "make " + test.goal
+	}
+	return "make " + shellQuoted(build.goal) + " && make " + test.goal
+}
+
+// isPhony reports whether a goal is said to be no file.
+func isPhony(rules []makeRule, goal string) bool {
+	return slices.ContainsFunc(rules, func(rule makeRule) bool { return rule.goal == ".PHONY" && slices.Contains(rule.needs, goal) })
 }
 
 // propose returns the manifests for files that no target covers: one for each folder that is recognised, for folders of

@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -75,6 +76,25 @@ func TestStepsFindToolsWhereTheUserDoes(t *testing.T) {
 	}}
 	if got, want := m.pathOfSteps(), "/opt/b:/opt/a:/usr/local/bin:/usr/bin:/bin"; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestWhatAMakefileBuildsIsBuilt: a program that no test uses could land and not compile.
+func TestWhatAMakefileBuildsIsBuilt(t *testing.T) {
+	for text, want := range map[string]string{
+		"all: shop\nshop: a.o\n\tcc $^\ntest: b\n":                  "make all && make test",
+		".PHONY: all test\nlint:\nbuild:\ncheck:\ntest:\n":          "make build && make check",
+		"all: shop\ntest: all\n":                                    "make test",
+		"shop: a.o\n\tcc $^\ntest:\n":                               "make shop && make test",
+		".PHONY: help test # and more\nhelp:\n\techo help\ntest:\n": "make test",
+		"X := 1\n.SUFFIXES:\ntest: a\n\ttrue\n":                     "make test",
+		"all:\n":                                                    "make",
+		"":                                                          "make",
+	} {
+		r := reader{t.Context(), nil, func(context.Context, string) string { return text }}
+		if got := makeCommand(r, ".", "Makefile"); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }
 

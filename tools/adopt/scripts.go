@@ -125,17 +125,33 @@ func unrunGoals(r reader, parts []part, lines []string) []unrun {
 	return list
 }
 
-// goalsOf returns the targets of the rules of a Makefile that are written out.
-func goalsOf(text string) map[string]bool {
-	goals := map[string]bool{}
+// makeRule is a rule of a Makefile that is written out, for one goal.
+type makeRule struct {
+	goal  string
+	needs []string
+}
+
+// rulesOf returns the rules of a Makefile, in order.
+func rulesOf(text string) (rules []makeRule) {
 	for line := range strings.Lines(text) {
 		names, rest, is := strings.Cut(line, ":")
-		if !is || strings.ContainsAny(names, "\t#=$") || strings.HasPrefix(strings.TrimLeft(rest, ":"), "=") {
+		rest = strings.TrimLeft(rest, ":")
+		if !is || strings.ContainsAny(names, "\t#=$") || strings.HasPrefix(rest, "=") {
 			continue
 		}
+		needs, _, _ := strings.Cut(rest, "#")
 		for _, name := range strings.Fields(names) {
-			goals[name] = true
+			rules = append(rules, makeRule{name, strings.Fields(needs)})
 		}
+	}
+	return rules
+}
+
+// goalsOf returns the goals of the rules of a Makefile.
+func goalsOf(text string) map[string]bool {
+	goals := map[string]bool{}
+	for _, rule := range rulesOf(text) {
+		goals[rule.goal] = true
 	}
 	return goals
 }

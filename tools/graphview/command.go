@@ -96,16 +96,18 @@ func (f *flags) run(cmd *cobra.Command, names []string, look func(ctx context.Co
 	p := progress.New(cmd.ErrOrStderr())
 	result, err := f.look(cmd.Context(), p, names, look)
 	p.End()
-	if err != nil {
-		return err
-	}
 	if !f.asJSON {
-		if f.unconfigured {
+		if f.unconfigured && err == nil {
 			fmt.Fprintf(cmd.ErrOrStderr(), "no %s is in the commit or in %s, so this goes by default settings; a queue may have others (--config)\n", configurationFile, f.repo)
 		}
 		for _, file := range f.uncommitted {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s is not committed, so it is no part of %s\n", file, names[0])
 		}
+	}
+	if err != nil {
+		return err
+	}
+	if !f.asJSON {
 		return result.write(cmd.OutOrStdout())
 	}
 	encoder := json.NewEncoder(cmd.OutOrStdout())

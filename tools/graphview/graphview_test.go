@@ -321,4 +321,12 @@ func TestAManifestThatIsNotCommittedIsNamed(t *testing.T) {
 			t.Errorf("of %s it says %q, want %q", rev, said, want)
 		}
 	}
+	// Where the commit has no target, that is why.
+	none := newFixture(t, files{"landfall.config.yaml": "version: 1\nrepositories: {shop: {url: shop.git}}\nqueues: {shop: {repository: shop, analysis: {adapter: manifest}}}\n"})
+	if err := os.WriteFile(filepath.Join(none.dir, "landfall.yaml"), []byte("targets: []\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, said, err := none.both("targets"); err == nil || !strings.Contains(said, "landfall.yaml is not committed, so it is no part of HEAD\n") {
+		t.Errorf("%v, and it says %q", err, said)
+	}
 }
