@@ -94,9 +94,12 @@ func TestDocumentPatternsAreOfDocumentsAlone(t *testing.T) {
 }
 
 // TestFewCommitsOfRealHistoriesAffectEverything if documents are ignored: of each history the newest LANDFALL_UNCOVERED_COMMITS
-// commits, without which it is skipped. LANDFALL_UNCOVERED_HISTORY is the folder of one more, by the adapter go.
+// commits, 1,000 with LANDFALL_TEST_SLOW; without either it is skipped. LANDFALL_UNCOVERED_HISTORY is the folder of one more, by the adapter go.
 func TestFewCommitsOfRealHistoriesAffectEverything(t *testing.T) {
 	most, err := strconv.Atoi(os.Getenv("LANDFALL_UNCOVERED_COMMITS"))
+	if os.Getenv("LANDFALL_TEST_SLOW") != "" && err != nil {
+		most, err = 1000, nil
+	}
 	if err != nil {
 		t.Skip("LANDFALL_UNCOVERED_COMMITS says of how many commits")
 	}

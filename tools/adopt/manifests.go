@@ -73,6 +73,8 @@ func installOf(r reader, folder string) (manager, install string) {
 	switch {
 	case r.has(folder, "pnpm-lock.yaml"):
 		return "pnpm", "pnpm install --frozen-lockfile"
+	case r.has(folder, "yarn.lock") && strings.Contains(r.read(r.ctx, path.Join(folder, "yarn.lock")), "# yarn lockfile v1\n"):
+		return "yarn", "yarn install --frozen-lockfile --non-interactive" // the first yarn, which takes no notice of --immutable
 	case r.has(folder, "yarn.lock"):
 		return "yarn", "yarn install --immutable"
 	case r.has(folder, "package-lock.json"):
