@@ -70,6 +70,14 @@ func environmentFor(ctx context.Context, m machine) environment {
 		e.takeOver("UV_LINK_MODE")
 		e.set("UV_LINK_MODE", "copy", "") // steps see the cache and their environment as two filesystems
 	}
+	if has("mvn", "gradle") {
+		e.takeOver("JAVA_HOME")
+		for _, name := range []string{".m2/settings.xml", ".gradle/gradle.properties", ".gradle/init.gradle"} {
+			if file := inHome(name); file != "" {
+				e.notes = append(e.notes, "Maven or Gradle reads "+file+" when you run it; steps do not have it. Put what they need into the repository (.mvn/maven.config, gradle.properties), and passwords under steps.secrets.")
+			}
+		}
+	}
 	if file := inHome(".bazelrc"); has("bazel") && file != "" {
 		e.notes = append(e.notes, "Bazel reads "+file+" when you run it; steps do not have it. Move what they need to the repository's .bazelrc.")
 	}

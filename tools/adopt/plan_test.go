@@ -2,7 +2,11 @@ package adopt
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"landfall.build/events/seedtest"
@@ -107,6 +111,20 @@ func TestALockFileOfYarnIsHeldToByItsVersion(t *testing.T) {
 		if manager, install := installOf(r, "web"); manager != "yarn" || install != want {
 			t.Errorf("of %q: %s, %s", lock, manager, install)
 		}
+	}
+}
+
+// TestWhatMavenReadsAtHomeIsSaid: steps have an empty HOME.
+func TestWhatMavenReadsAtHomeIsSaid(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("JAVA_HOME", "/opt/java")
+	if err := errors.Join(os.Mkdir(filepath.Join(home, ".m2"), 0o755), os.WriteFile(filepath.Join(home, ".m2", "settings.xml"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	e := environmentFor(t.Context(), machine{Tools: map[string]tool{"mvn": {Path: "/usr/bin/mvn"}}})
+	if !slices.Contains(e.settings, variable{"JAVA_HOME", "/opt/java"}) || len(e.notes) != 1 || !strings.Contains(e.notes[0], ".m2/settings.xml") {
+		t.Errorf("%+v", e)
 	}
 }
 
