@@ -172,10 +172,10 @@ func (r *Repo) conflictLines(ctx context.Context, tree, ours string, paths []str
 	return lines
 }
 
-// unmergeable returns what is wrong with the trees that are merged into ours, if git breaks off at them: git push lets trees
-// through that git merge-tree does not take. It is nil if they are sound, and the failure has another cause.
+// unmergeable returns what is wrong with the trees of a merge, if git breaks off at them: git push lets trees through that git
+// merge-tree does not take. It is nil if they are sound, and the failure has another cause.
 func (r *Repo) unmergeable(ctx context.Context, key mergeKey) error {
-	for _, tree := range []string{key.theirs, key.base} {
+	for _, tree := range []string{key.theirs, key.base, key.ours} {
 		if _, err := r.Tree(ctx, tree); errors.Is(err, ErrBadObject) || errors.Is(err, ErrTooLarge) {
 			return err
 		}

@@ -305,3 +305,31 @@ func TestATreeThatGitCannotMergeIsAConflict(t *testing.T) {
 		t.Errorf("without its objects the mirror merges to %q, conflict %v", merged, conflict)
 	}
 }
+
+// git ends by an assertion where it merges onto a tree with a name twice, as it does for two changes of which one brings such a tree: the
+// analysis of whoever met it failed, and that change conflicted with everything.
+func TestAMalformedTreeOnEitherSideIsAConflict(t *testing.T) {
+	f := newFixture(t)
+	f.write("a/file", "x")
+	f.write("b", "x")
+	base := f.git("rev-parse", f.commit("base")+"^{tree}")
+	f.write("c", "x")
+	other := f.git("rev-parse", f.commit("other")+"^{tree}")
+	blob := f.git("rev-parse", base+":b")
+	id, err := hex.DecodeString(blob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var raw strings.Builder
+	for _, name := range []string{"z", "a", "a"} {
+		raw.WriteString("100644 " + name + "\x00" + string(id))
+	}
+	bad := f.feed(raw.String(), "hash-object", "-w", "-t", "tree", "--literally", "--stdin")
+	f.git("reset", "--quiet", "--soft", f.git("commit-tree", "-p", "HEAD", "-m", "bad", bad))
+	f.publish("main")
+	for _, merge := range [][3]string{{base, bad, other}, {base, other, bad}} {
+		if _, conflict, err := f.repo.MergeTrees(t.Context(), merge[0], merge[1], merge[2]); err != nil || conflict == nil {
+			t.Errorf("base %s, ours %s, theirs %s: %v, %v, want a conflict", merge[0], merge[1], merge[2], conflict, err)
+		}
+	}
+}
