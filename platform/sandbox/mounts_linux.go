@@ -60,12 +60,16 @@ func (s Spec) mounts() ([]mount, error) {
 		return nil
 	}
 	var problems []error
-	for _, path := range slices.Concat(s.Hide, secretPaths) {
+	private := privateSettings()
+	for _, path := range slices.Concat(s.Hide, secretPaths, private) {
 		problems = append(problems, add(path, hidden, false))
 	}
 	for _, path := range slices.Concat(SystemPaths(), s.Read) {
 		if s.Network == Outbound && path == resolvConf {
 			continue // it has one of its own
+		}
+		if source, err := filepath.EvalSymlinks(path); err == nil && slices.Contains(private, source) && !slices.Contains(s.Read, path) {
+			continue
 		}
 		problems = append(problems, add(path, readable, false))
 	}

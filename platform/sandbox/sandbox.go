@@ -76,6 +76,9 @@ var settingPaths = []string{
 	"rpc", "services", "shells", "ssl", "terminfo", "timezone", "xattr.conf",
 }
 
+// settings is the folder that settingPaths are in, but in tests.
+var settings = "/etc"
+
 // secretPaths are private keys below what is given of /etc.
 var secretPaths = []string{"/etc/ssl/private", "/etc/pki/tls/private", "/etc/pki/private", "/etc/pki/entitlement", "/etc/pki/rpm-gpg/private"}
 
@@ -83,7 +86,33 @@ var secretPaths = []string{"/etc/ssl/private", "/etc/pki/tls/private", "/etc/pki
 func SystemPaths() []string {
 	list := slices.Clone(systemPaths)
 	for _, name := range settingPaths {
-		list = append(list, "/etc/"+name)
+		list = append(list, filepath.Join(settings, name))
+	}
+	return list
+}
+
+// privateSettings returns what of the given settings not everybody on this machine may read. A step of a service that runs as root could:
+// the password of a registry in a pip.conf, say.
+func privateSettings() (list []string) {
+	for _, name := range settingPaths {
+		top := filepath.Join(settings, name)
+		if path, err := filepath.EvalSymlinks(top); err == nil {
+			filepath.WalkDir(path, func(path string, e fs.DirEntry, err error) error {
+				if err != nil || e.Type()&fs.ModeSymlink != 0 {
+					return nil // gone, or leads to what is looked at by itself
+				}
+				info, err := e.Info()
+				if err != nil {
+					return nil
+				}
+				if info.Mode()&0o004 == 0 || e.IsDir() && info.Mode()&0o001 == 0 {
+					if list = append(list, path); e.IsDir() {
+						return fs.SkipDir
+					}
+				}
+				return nil
+			})
+		}
 	}
 	return list
 }
