@@ -130,7 +130,7 @@ test: preflight ## The everyday tests (ARGS="-run X -v" to choose): all but thos
 		$(if $(findstring -run,$(ARGS)),,LANDFALL_CLICKHOUSE_HOME=/nonexistent) $(GO) test -vet=off -timeout 20m -p $(PACKAGES) -skip "$$skip" $(ARGS) $(SLOWEST) $(addsuffix /...,$(addprefix ./,$(MODULES)))
 
 test-all: export LANDFALL_TEST_SLOW := 1
-test-all: test long-test kafka-test keycloak-test hosts-test alerts deploy-test image-test page-test demo sbom vulnerabilities ## Run all tests: these, on an Apache Kafka and a Gitea too, those of alerts, of deploy, of the web page, and the demo
+test-all: test long-test kafka-test kafka-secured-test keycloak-test hosts-test alerts deploy-test image-test page-test demo sbom vulnerabilities ## Run all tests: these, on an Apache Kafka and a Gitea too, those of alerts, of deploy, of the web page, and the demo
 
 vulnerabilities: build ## Check the binary for known vulnerabilities (LANDFALL_VULNERABILITY_DB=folder or URL, if vuln.go.dev is out of reach)
 	@GO="$(GO)" tools/supply/run vulnerabilities "$(TOOLS)" "$(GOVULNCHECK_VERSION)" $(BIN)
