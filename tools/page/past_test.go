@@ -93,6 +93,7 @@ func TestThePastOfAnIncidentIsShownAndPlayed(t *testing.T) {
 	r.click(".panel a", "Everything about it")
 	r.see("What happened")
 	r.see("not before the sale")
+	r.see("What was predicted of it then, and how its builds were ranked, is not shown of the past.")
 	if where := evaluate[string](r, "location.href"); !strings.Contains(where, "at=") {
 		t.Errorf("the link has left the past: %s", where)
 	}
