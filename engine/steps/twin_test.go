@@ -219,56 +219,6 @@ func (s *twinState) patience() int64 {
 	return patience * mean
 }
 
-// chain is how long the longest chain is that begins with a version; from are those before it.
-func (s *twinState) chain(b *twinBuild, v evidence.Version, from ...evidence.Version) int64 {
-	longest := int64(0)
-	for _, dependant := range b.asks {
-		if slices.Contains(b.needs[dependant], v) && !slices.Contains(from, dependant) {
-			longest = max(longest, s.chain(b, dependant, append(slices.Clone(from), dependant)...))
-		}
-	}
-	return s.us[v] + longest
-}
-
-// order returns what a build asks for in the order in which it is to be started.
-func (s *twinState) order(b *twinBuild) []evidence.Version {
-	key := func(v evidence.Version) (group int, weight float64) {
-		weight = s.risk[v] / float64(s.us[v])
-		if s.risk[v] >= 0.5 {
-			return 0, weight
-		}
-		return 1, weight
-	}
-	byName := func(x, y evidence.Version) int {
-		return cmp.Or(strings.Compare(x.Target, y.Target), strings.Compare(x.Hash, y.Hash))
-	}
-	chain := map[evidence.Version]int64{}
-	for _, v := range b.asks {
-		chain[v] = s.chain(b, v, v)
-	}
-	list := slices.SortedFunc(slices.Values(b.asks), func(x, y evidence.Version) int {
-		g, w := key(x)
-		h, u := key(y)
-		return cmp.Or(cmp.Compare(g, h), cmp.Compare(u, w), byName(x, y))
-	})
-	// The end is as long as the work of each end within it is at most sixteen times its longest chain.
-	end := len(list)
-	for at := len(list) - 1; at >= 0 && s.risk[list[at]] < 0.5; at-- {
-		work, longest := int64(0), int64(0)
-		for _, v := range list[at:] {
-			work, longest = work+s.us[v], max(longest, chain[v])
-		}
-		if work > 16*longest {
-			break
-		}
-		end = at
-	}
-	slices.SortFunc(list[end:], func(x, y evidence.Version) int {
-		return cmp.Or(cmp.Compare(chain[y], chain[x]), byName(x, y))
-	})
-	return list
-}
-
 // index returns a build's index as a function of the time t, slope · t − offset: worth times wait over the work that is left.
 func (s *twinState) index(b *twinBuild) (slope, offset float64) {
 	work := max(1, int64(len(b.scheduled.Targets))) * s.mean()

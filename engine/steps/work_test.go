@@ -2,14 +2,11 @@ package steps
 
 import (
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"landfall.build/events/seedtest"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -127,48 +124,6 @@ func TestM34ALargeBuildLooksForAFailureAndEndsWithItsLongestChains(t *testing.T)
 	slices.Reverse(long)
 	if len(list) != 40 || short[0] != "t00#1" || long[0] != "t20#1" || !slices.IsSorted(short) || !slices.IsSorted(long) {
 		t.Errorf("order: %v", list)
-	}
-}
-
-func TestM34TheOrderOfALargeBuildEqualsItsTwins(t *testing.T) {
-	r := rand.New(rand.NewPCG(seedtest.Of(t), 34))
-	bent := 0
-	for run := range 300 {
-		d, b := &demand{}, &twinBuild{needs: map[Version][]Version{}}
-		s := &twinState{us: map[Version]int64{}, risk: map[Version]float64{}}
-		list := make([]asked, 1+r.IntN(160))
-		var work int64
-		for i := range list {
-			v := Version{Target: fmt.Sprintf("//t%d", r.IntN(1000)), Hash: fmt.Sprint(i)}
-			s.us[v], s.risk[v] = 1+int64(math.Exp(4+0.4*r.NormFloat64())), 0.01*float64(1+r.IntN(3))
-			if r.IntN(20) == 0 {
-				s.risk[v] = failedOnce
-			}
-			list[i] = asked{Version: v, want: &wanted{Version: v, us: s.us[v], risk: s.risk[v]}}
-			if i > 0 && r.IntN(3) == 0 {
-				of := max(0, i-1-r.IntN(10)) // chains are short, for the twin walks all of them
-				list[i].needs = []int{of}
-				b.needs[v] = []Version{list[of].Version}
-			}
-			b.asks = append(b.asks, v)
-			work += s.us[v]
-		}
-		d.set(list, nil)
-		d.open = make([]bool, len(list))
-		d.sort()
-		var got []Version
-		for _, at := range d.order {
-			got = append(got, list[at].Version)
-		}
-		if want := s.order(b); !slices.Equal(got, want) {
-			t.Fatalf("run %d:\n got %v\nwant %v", run, got, want)
-		}
-		if work > 16*slices.Max(d.chains()) {
-			bent++
-		}
-	}
-	if bent < 100 {
-		t.Errorf("only %d of 300 orders have both a search for a failure and an end", bent)
 	}
 }
 
