@@ -67,6 +67,9 @@ faults: preflight ## The proof, see docs/guides/proof.md (SCHEDULES=n SEED=n SAB
 	@$(FAULTS) -schedules $(or $(SCHEDULES),10000) -seed $(or $(SEED),1) \
 		-sabotage "$(SABOTAGE)" -leave "$(LEAVE)" -without "$(WITHOUT)" $(if $(TRACE),-trace)
 
+fuzz: preflight ## Fuzz the parsers of tokens, headers and claims (EXECUTIONS=n for each, FUZZ=name)
+	@tools/fuzz/run $(or $(EXECUTIONS),2000000) $(FUZZ)
+
 generate: ## Regenerate events/v1 from schemas (needs protoc)
 	@schemas/generate.sh
 
@@ -96,9 +99,6 @@ kafka-test: preflight ## Run the log's conformance suite and the end-to-end test
 
 kafka-secured-test: preflight ## Run every service under its own account on an Apache Kafka with TLS, SCRAM and ACLs
 	@tools/kafka/run with-secured tools/kafka/secured $(ARGS)
-
-fuzz: preflight ## Fuzz the parsers of tokens, headers and claims (EXECUTIONS=n for each, FUZZ=name)
-	@tools/fuzz/run $(or $(EXECUTIONS),2000000) $(FUZZ)
 
 keycloak-test: preflight ## Test on a real Keycloak who signs in, by browser and command, and what jobs' tokens may do
 	@tools/keycloak/run with tools/keycloak/suite $(ARGS)

@@ -40,7 +40,7 @@ type fetchBounds struct {
 }
 
 var defaultFetchBounds = fetchBounds{
-	together: 30 * time.Second, apart: []time.Duration{3 * time.Second, 30 * time.Second, 2 * time.Minute}, whole: networkLimit,
+	together: 30 * time.Second, apart: []time.Duration{3 * time.Second, 30 * time.Second, networkLimit}, whole: networkLimit,
 }
 
 const (
@@ -129,6 +129,9 @@ func (q *fetchQueue) splitApart(request *fetchRequest) {
 		switch {
 		case a == nil:
 			return false
+		case !a.ended.IsZero() && a.change && !request.change:
+			delete(q.apart, name) // what is approved has other bounds
+			return false
 		case !a.ended.IsZero():
 			delete(q.apart, name)
 			request.add(name, a.err)
@@ -154,11 +157,16 @@ func (q *fetchQueue) join(a *apartFetch, request *fetchRequest) {
 func (f *fetchRequest) add(name string, err error) {
 	switch {
 	case err == nil:
-	case errors.Is(err, ErrNoBranch), errors.Is(err, ErrNoSuchCommit), errors.Is(err, ErrTooLarge), errors.Is(err, ErrSlow):
+	case isOfName(err), errors.Is(err, ErrSlow):
 		f.missing[name] = err
 	case f.err == nil:
 		f.err = err
 	}
+}
+
+// isOfName reports whether an error is about what was to be fetched, and not about the remote or this machine.
+func isOfName(err error) bool {
+	return errors.Is(err, ErrNoBranch) || errors.Is(err, ErrNoSuchCommit) || errors.Is(err, ErrTooLarge)
 }
 
 // concludeIfOver answers a request of which nothing is left to fetch.
@@ -168,9 +176,8 @@ func (f *fetchRequest) concludeIfOver() {
 	}
 }
 
-// take returns requests that are to be fetched together, and their names, and what is to be fetched by itself after them; nothing if
-// nobody waits. What is approved is not fetched with what is not.
-func (q *fetchQueue) take(memory uint64) (batch []*fetchRequest, names []string, alone *apartFetch, bound fetchBound) {
+// take returns requests that are to be fetched together, and their names. What is approved is not fetched with what is not.
+func (q *fetchQueue) take() (batch []*fetchRequest, names []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var left []*fetchRequest
@@ -188,27 +195,32 @@ func (q *fetchQueue) take(memory uint64) (batch []*fetchRequest, names []string,
 		}
 		batch, names = append(batch, request), append(names, request.names...)
 	}
-	for len(q.alone) > 0 && alone == nil {
+	q.waiting = left
+	return batch, names
+}
+
+// takeAlone returns what is to be fetched by itself, and its bound; nil if there is nothing.
+func (q *fetchQueue) takeAlone(memory uint64) (*apartFetch, fetchBound) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.alone) > 0 {
 		a := q.alone[0]
 		if q.alone = q.alone[1:]; a.change {
-			alone, bound = a, q.next(a, memory)
-		} else {
-			q.turns = append(q.turns, a) // what it may take is long
+			return a, q.next(a, memory)
 		}
+		q.turns = append(q.turns, a) // what it may take is long
 	}
-	q.waiting, q.running = left, len(batch) > 0 || alone != nil
-	return batch, names, alone, bound
+	return nil, fetchBound{}
 }
 
 // serveFetches runs until nobody waits.
 func (r *Repo) serveFetches() {
 	q := &r.fetches
 	for {
-		batch, names, alone, bound := q.take(r.mergeMemory)
-		if len(batch) > 0 {
+		if batch, names := q.take(); len(batch) > 0 {
 			together := fetchBound{time: q.bounds.together}
 			if batch[0].change {
-				together.memory = r.mergeMemory
+				together.memory = r.gitMemory
 			}
 			missing, err := r.fetchLocked(q.ctx, names, together)
 			if isCostly(err) {
@@ -216,20 +228,31 @@ func (r *Repo) serveFetches() {
 			}
 			q.answer(batch, missing, err)
 		}
-		if alone != nil {
-			missing, err := r.fetchLocked(q.ctx, []string{alone.name}, bound)
-			r.concludeApart(alone, missing, err)
+		// As much time as the fetch together had: whoever met something costly in it does not wait behind the next ones.
+		for began := time.Now(); time.Since(began) < q.bounds.together; {
+			a, bound := q.takeAlone(r.gitMemory)
+			if a == nil {
+				break
+			}
+			missing, err := r.fetchLocked(q.ctx, []string{a.name}, bound)
+			r.concludeApart(a, missing, err)
 		}
-		q.mu.Lock()
-		if len(q.turns) > 0 && !q.serving {
-			q.serving = true
-			go r.serveApart()
-		}
-		q.mu.Unlock()
-		if len(batch) == 0 && alone == nil {
+		if q.rest(r) {
 			return
 		}
 	}
+}
+
+// rest has what is fetched apart be served, and reports whether nobody waits for anything else.
+func (q *fetchQueue) rest(r *Repo) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.turns) > 0 && !q.serving {
+		q.serving = true
+		go r.serveApart()
+	}
+	q.running = len(q.waiting)+len(q.alone) > 0
+	return !q.running
 }
 
 // answer tells requests what came of a fetch of all of them. If it took too long, each of their names is fetched by itself.
@@ -307,12 +330,12 @@ func (q *fetchQueue) turn(memory uint64) (*apartFetch, fetchBound) {
 func (r *Repo) serveApart() {
 	q := &r.fetches
 	for {
-		a, bound := q.turn(r.mergeMemory)
+		a, bound := q.turn(r.gitMemory)
 		if a == nil {
 			return
 		}
 		missing, err := r.fetchApart(q.ctx, a.name, bound)
-		if isCostly(err) && a.tries >= len(q.bounds.apart) {
+		if isCostly(err) && q.isLast(a, bound) {
 			if err = r.silence(err); isCostly(err) {
 				err = fmt.Errorf("fetching %s: %w", a.name, bound.exceeded())
 			}
@@ -325,6 +348,13 @@ func (r *Repo) serveApart() {
 	}
 }
 
+// isLast reports whether a fetch is not tried again beyond a bound. One that was for changes is, if the mainline has come to want it.
+func (q *fetchQueue) isLast(a *apartFetch, bound fetchBound) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return a.tries >= len(q.bounds.apart) && (a.change || bound.memory == 0)
+}
+
 // concludeApart has a fetch be tried again, or tells those who wait what came of it.
 func (r *Repo) concludeApart(a *apartFetch, missing Missing, err error) {
 	q := &r.fetches
@@ -334,7 +364,7 @@ func (r *Repo) concludeApart(a *apartFetch, missing Missing, err error) {
 		q.turns = append(q.turns, a)
 		return
 	}
-	if q.conclude(a, errors.Join(missing[a.name], err)); len(a.waiting) == 0 && a.err != nil {
+	if q.conclude(a, errors.Join(missing[a.name], err)); len(a.waiting) == 0 && isOfName(a.err) {
 		a.ended = time.Now()
 	} else {
 		delete(q.apart, a.name)
@@ -351,10 +381,10 @@ func (q *fetchQueue) conclude(a *apartFetch, err error) {
 	}
 }
 
-// exceeded says what git took more of.
+// exceeded says what git took more of. A fetch without a bound of memory is of the mainline's, which is not too large: it takes too long here.
 func (b fetchBound) exceeded() error {
 	if b.memory == 0 {
-		return fmt.Errorf("git takes longer than %v: %w", b.time, ErrTooLarge)
+		return fmt.Errorf("%w: git takes longer than %v", ErrUnreachable, b.time)
 	}
 	return fmt.Errorf("git takes longer than %v or more than %d MiB of memory: %w", b.time, b.memory>>20, ErrTooLarge)
 }

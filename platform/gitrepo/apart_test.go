@@ -57,7 +57,7 @@ func TestAFetchThatTakesLongHoldsNoOtherUp(t *testing.T) {
 	gitrepotest.Costly(t, f.remote, "costly2", 2001, 100<<20)
 	f.daemon()
 	bounds := &f.repo.fetches.bounds
-	bounds.together, bounds.apart = 2*time.Second, []time.Duration{time.Second, 2 * time.Second}
+	bounds.together, bounds.apart = 2*time.Second, []time.Duration{2 * time.Second, 4 * time.Second}
 
 	// They meet, so that they are fetched together with it.
 	unlock, err := lockFile(t.Context(), f.repo.dir+".lock")
@@ -74,7 +74,7 @@ func TestAFetchThatTakesLongHoldsNoOtherUp(t *testing.T) {
 	eventually(t, "the first fetch is under way", func() bool { return waitingFetches(f.repo) == 0 })
 	all.Go(func() {
 		err := f.repo.Fetch(t.Context(), Wanted{Commits: []string{bomb}, Change: true})
-		if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "longer than 2s") {
+		if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "longer than 4s") {
 			t.Errorf("the costly one: %v, want ErrTooLarge", err)
 		}
 	})
@@ -94,8 +94,20 @@ func TestAFetchThatTakesLongHoldsNoOtherUp(t *testing.T) {
 		}
 	}
 
+	// A commit that is not there is not looked for in all branches, of which one is costly.
+	nowhere := strings.Repeat("1", len(bomb))
+	if err := f.repo.Fetch(t.Context(), Wanted{Commits: []string{nowhere}, Change: true}); !errors.Is(err, ErrNoSuchCommit) {
+		t.Errorf("a commit that is not there: %v, want ErrNoSuchCommit", err)
+	}
+
+	// What is approved is not too large: it takes too long here and now, also if nobody waited for the same commit of a change.
+	bounds.whole = 2 * time.Second
+	if err := f.repo.Fetch(t.Context(), Wanted{Commits: []string{bomb}}); !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrTooLarge) {
+		t.Errorf("the costly one as the mainline's: %v, want ErrUnreachable", err)
+	}
+
 	// Whoever does not wait is told that it takes long, then once that it takes too long.
-	bounds.apart = []time.Duration{time.Second, time.Hour}
+	bounds.apart = []time.Duration{2 * time.Second, time.Hour}
 	some := func(wanted ...string) Missing {
 		missing, err := f.repo.FetchSome(t.Context(), Wanted{Branches: wanted, Change: true})
 		if err != nil {
@@ -144,7 +156,7 @@ func TestWhatAFetchCostsOfMemoryIsBounded(t *testing.T) {
 	f.git("push", "--quiet", "origin", "HEAD:refs/heads/other")
 	bomb := gitrepotest.Costly(t, f.remote, "costly", 1, 400<<20)
 	f.daemon()
-	f.repo.mergeMemory = 300 << 20
+	f.repo.gitMemory = 300 << 20
 	missing, err := f.repo.FetchSome(t.Context(), Wanted{Commits: []string{bomb, other}, Change: true})
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +185,7 @@ func TestWhatReadingAndCheckingOutCostOfMemoryIsBounded(t *testing.T) {
 	if err := f.repo.Fetch(t.Context(), Wanted{Commits: []string{bomb}}); err != nil {
 		t.Fatal(err)
 	}
-	f.repo.mergeMemory = 300 << 20
+	f.repo.gitMemory = 300 << 20
 	f.repo.readers.renew()
 	entries, err := f.repo.Tree(t.Context(), bomb)
 	if err != nil || len(entries) != 3 {
@@ -189,7 +201,7 @@ func TestWhatReadingAndCheckingOutCostOfMemoryIsBounded(t *testing.T) {
 	if err := w.Checkout(t.Context(), bomb); err == nil || !strings.Contains(err.Error(), "ut of memory") {
 		t.Errorf("checking it out: %v", err)
 	}
-	f.repo.mergeMemory = mostMemory
+	f.repo.gitMemory = mostMemory
 	if err := w.Checkout(t.Context(), bomb); err != nil {
 		t.Errorf("within the bound: %v", err)
 	}

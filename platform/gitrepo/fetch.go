@@ -135,7 +135,10 @@ func (r *Repo) fetchLocked(ctx context.Context, names []string, bound fetchBound
 		return nil, err
 	}
 	defer unlock()
-	r.finishPrune()
+	if apart, err := tryLock(filepath.Join(r.dir, apartLock)); err == nil { // else what is fetched apart may count on what would be deleted
+		r.finishPrune()
+		apart()
+	}
 	missing, err := r.fetchBounded(ctx, names, bound)
 	if err != nil {
 		return nil, err
@@ -217,6 +220,10 @@ func (r *Repo) fetchOnce(ctx context.Context, wanted Wanted, everything bool, me
 	}
 	if isCostly(first) {
 		return nil, first
+	}
+	if memory > 0 && len(again) == 0 && len(ids) == 1 && strings.Contains(first.Error(), "not our ref "+ids[0]) {
+		found[ids[0]] = fmt.Errorf("%w: %s has no commit %s", ErrNoSuchCommit, r.shownRemote, ids[0])
+		return found, nil // all branches, which anybody may push, would not bring it
 	}
 	// The remote is there and has the branches. What is left: it gives out no commit by its
 	// id, or a branch a/b has taken the place of a branch a, which only pruning resolves.

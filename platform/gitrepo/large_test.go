@@ -107,7 +107,7 @@ func TestFilesOfManyLinesAreMergedAndComparedWithinABound(t *testing.T) {
 	if err := f.repo.Fetch(t.Context(), Wanted{}); err != nil {
 		t.Fatal(err)
 	}
-	f.repo.mergeMemory = 300 << 20
+	f.repo.gitMemory = 300 << 20
 	_, conflict, err := f.repo.MergeTrees(t.Context(), base, one, other)
 	if err != nil || conflict == nil || !strings.Contains(conflict.String(), "300 MiB of memory") {
 		t.Errorf("merging them: %v, %v", conflict, err)
@@ -163,7 +163,7 @@ func TestAShortageOfMemoryIsAConflictOnlyAtTheBound(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		f.repo.mergeMemory = c.memory
+		f.repo.gitMemory = c.memory
 		if c.conflict {
 			f.repo.merges = newCache[mergeKey, mergeOutcome](maxMerges)
 		}

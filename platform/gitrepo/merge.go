@@ -19,7 +19,8 @@ const (
 	// renameLimit bounds the rename detection of a merge (pairs of files compared: its
 	// square). It is stated so that every git version draws the same line.
 	renameLimit = 7000
-	// mostMemory bounds what git takes to merge or to compare, in bytes: sixty times as much as a file is long, if its lines are short.
+	// mostMemory bounds what git takes to merge or to compare, and to fetch, read and check out what changes bring, in bytes: sixty times as
+	// much as a file is long, if its lines are short.
 	mostMemory = 2 << 30
 )
 
@@ -110,9 +111,9 @@ func (r *Repo) mergeThreeWay(ctx context.Context, key mergeKey) (string, *Confli
 		"-c", "merge.renameLimit=" + limit, "-c", "diff.renameLimit=" + limit,
 		"-c", "merge.conflictStyle=merge", "-c", "merge.renormalize=false", "-c", "diff.algorithm=histogram",
 		"merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs,
-	}, memory: r.mergeMemory})
+	}, memory: r.gitMemory})
 	if failure, is := errors.AsType[*CommandError](err); is && failure.overMemory && failure.Code != 1 {
-		return "", &Conflict{Messages: []string{fmt.Sprintf("git takes more than %d MiB of memory to merge the files that both sides change", r.mergeMemory>>20)}}, nil
+		return "", &Conflict{Messages: []string{fmt.Sprintf("git takes more than %d MiB of memory to merge the files that both sides change", r.gitMemory>>20)}}, nil
 	}
 	if err != nil && exitCode(err) != 1 {
 		if why := r.unmergeable(ctx, key); why != nil {

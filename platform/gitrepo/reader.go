@@ -64,8 +64,8 @@ func (r *Repo) startReader(ctx context.Context) (*reader, error) {
 		return nil, fmt.Errorf("start git cat-file in %s: %w", r.dir, err)
 	}
 	p := &reader{cmd: cmd, in: bufio.NewWriter(in), out: bufio.NewReaderSize(out, 64<<10), stderr: stderr, old: time.Now().Add(readerAge)}
-	if boundMemory(cmd.Process.Pid, r.mergeMemory) {
-		p.memory = r.mergeMemory
+	if boundMemory(cmd.Process.Pid, r.gitMemory) {
+		p.memory = r.gitMemory
 	}
 	time.AfterFunc(readerAge, func() { r.readers.retire(p) })
 	return p, nil

@@ -45,10 +45,10 @@ type Repo struct {
 	clock   func() time.Time
 	// pathBytes is MaxPathBytes, but in tests.
 	pathBytes int
-	// treeRoom, commitBytes and mergeMemory are what their constants say, but in tests.
+	// treeRoom, commitBytes and gitMemory are what their constants say, but in tests.
 	treeRoom    treeRoom
 	commitBytes int
-	mergeMemory uint64
+	gitMemory   uint64
 }
 
 const (
@@ -85,7 +85,7 @@ func Open(ctx context.Context, o Options) (*Repo, error) {
 		merges:     newCache[mergeKey, mergeOutcome](maxMerges),
 		used:       newCache[string, time.Time](maxUses),
 		clock:      time.Now,
-		pathBytes:  MaxPathBytes, treeRoom: treeRoom{maxTreeEntries, maxTreeBytes}, commitBytes: maxCommitBytes, mergeMemory: mostMemory,
+		pathBytes:  MaxPathBytes, treeRoom: treeRoom{maxTreeEntries, maxTreeBytes}, commitBytes: maxCommitBytes, gitMemory: mostMemory,
 	}
 	r.log = o.Log.With("remote", r.shownRemote)
 	r.fetches.apart, r.fetches.bounds = map[string]*apartFetch{}, defaultFetchBounds

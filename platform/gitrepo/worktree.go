@@ -249,7 +249,7 @@ func (w *Worktree) writeEntries(ctx context.Context, entries, others, attributes
 func (w *Worktree) git(ctx context.Context, args ...string) error {
 	settings := []string{"-c", "index.version=2", "-c", "checkout.workers=1", "-c", "core.trustctime=true", "-c", "core.checkStat=default"}
 	_, err := w.repo.run(ctx, invocation{
-		dir: w.dir, args: append(settings, args...), env: []string{"GIT_WORK_TREE=" + w.dir, "GIT_INDEX_FILE=" + w.index}, memory: w.repo.mergeMemory,
+		dir: w.dir, args: append(settings, args...), env: []string{"GIT_WORK_TREE=" + w.dir, "GIT_INDEX_FILE=" + w.index}, memory: w.repo.gitMemory,
 	})
 	return err
 }

@@ -131,6 +131,9 @@ func (s *session) assemble(ctx context.Context, b *eventsv1.BuildScheduled, a *a
 	if err := a.repo.Fetch(ctx, gitrepo.Wanted{Commits: []string{b.GetBase()}}); err != nil {
 		return err
 	}
+	if a.base, err = a.repo.TreeOf(ctx, b.GetBase()); err != nil {
+		return err
+	}
 	var wanted []string
 	var picks []landing.Pick
 	for _, o := range owners {
@@ -144,9 +147,6 @@ func (s *session) assemble(ctx context.Context, b *eventsv1.BuildScheduled, a *a
 		if err := a.repo.Fetch(ctx, gitrepo.Wanted{Commits: slices.Compact(wanted), Change: true}); err != nil {
 			return err
 		}
-	}
-	if a.base, err = a.repo.TreeOf(ctx, b.GetBase()); err != nil {
-		return err
 	}
 	trees, conflict, err := landing.ApplyTree(ctx, a.repo, a.base, picks)
 	if err != nil {

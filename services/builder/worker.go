@@ -247,7 +247,7 @@ func (w *worker) layOut(ctx context.Context, j *job) (place *workplace) {
 		tree, err = a.tree(j.step.Part)
 	}
 	if err != nil {
-		return &workplace{problem: fmt.Sprintf("The worker could not make the tree: %v.", err), workerFault: a == nil || a.conflict == "" && !isOfCommits(err)}
+		return &workplace{problem: fmt.Sprintf("The worker could not make the tree: %v.", err), workerFault: a == nil || a.conflict == "" && !a.isOfChanges(err)}
 	}
 	part, invalid, err := loader.Part(ctx, a.repo, tree)
 	if err != nil {
@@ -332,16 +332,17 @@ func (w *worker) checkOut(ctx context.Context, repository string, repo *gitrepo.
 	return &workplace{tree: worktree, repository: repository, space: holds}, nil
 }
 
-// isOfCommits reports whether commits are why a tree could not be made, on whatever worker.
-func isOfCommits(err error) bool {
-	return errors.Is(err, gitrepo.ErrNoSuchCommit) || errors.Is(err, gitrepo.ErrTooLarge) || errors.Is(err, gitrepo.ErrBadObject)
+// isOfChanges reports whether the commits of changes are why a tree could not be made, on whatever worker.
+func (a *assembly) isOfChanges(err error) bool {
+	ofCommits := errors.Is(err, gitrepo.ErrNoSuchCommit) || errors.Is(err, gitrepo.ErrTooLarge) || errors.Is(err, gitrepo.ErrBadObject)
+	return ofCommits && a.base != "" // the mainline's tree is there
 }
 
 // notCheckedOut returns the workplace of a tree that could not be checked out. A worker that can check the mainline's out there is not at
-// fault: a link that no system takes, or more than the disk has room for, must not have the steps of others wait.
+// fault, unless its disk is full: a link that no system takes must not have the steps of others wait.
 func (w *worker) notCheckedOut(ctx context.Context, repository string, a *assembly, tree string, err error) *workplace {
 	place := &workplace{problem: fmt.Sprintf("The worker could not check the tree out: %v.", err), workerFault: true}
-	if worktree := w.worktrees[repository]; worktree != nil && tree != a.base && worktree.Checkout(ctx, a.base) == nil {
+	if worktree := w.worktrees[repository]; worktree != nil && tree != a.base && !gitrepo.DiskFull(err) && worktree.Checkout(ctx, a.base) == nil {
 		place.problem, place.workerFault = fmt.Sprintf("The tree cannot be checked out, while the mainline's can: %v.", err), false
 	}
 	return place

@@ -202,8 +202,8 @@ func TestAnNpmWorkspaceOfTypeScriptIsAdopted(t *testing.T) {
 	})
 }
 
-// poetryTools puts a poetry on PATH.
-func poetryTools(t *testing.T) {
+// poetryTools puts a poetry on PATH, and returns the address of pip's index.
+func poetryTools(t *testing.T) (index string) {
 	t.Helper()
 	need(t, "python3")
 	tools := filepath.Join(t.TempDir(), "tools")
@@ -211,16 +211,19 @@ func poetryTools(t *testing.T) {
 	fetch(t, "", filepath.Join(tools, "bin", "pip"), "install", "--quiet", "poetry==2.1.4")
 	t.Setenv("PATH", filepath.Join(tools, "bin")+":"+os.Getenv("PATH"))
 	t.Setenv("POETRY_CACHE_DIR", t.TempDir())
+	if index = os.Getenv("PIP_INDEX_URL"); index != "" {
+		return index
+	}
+	return fetch(t, "", filepath.Join(tools, "bin", "python3"), "-c", "from pip._internal.models.index import PyPI; print(PyPI.simple_url)")
 }
 
 // TestAPoetryRepositoryIsAdopted: two projects, of which one uses the other by its path.
 func TestAPoetryRepositoryIsAdopted(t *testing.T) {
-	poetryTools(t)
+	index := poetryTools(t)
 	r := newRepository(t)
 	project := func(name, needs string) string {
 		return fmt.Sprintf("[tool.poetry]\nname = %q\nversion = \"1.0.0\"\ndescription = \"\"\nauthors = [\"A <a@example.com>\"]\n\n[tool.poetry.dependencies]\npython = \"^3.9\"\n%s\n[tool.poetry.group.dev.dependencies]\npytest = \"8.3.4\"\n\n[build-system]\nrequires = [\"poetry-core\"]\nbuild-backend = \"poetry.core.masonry.api\"\n\n"+
-			// Without a source Poetry asks the public index in a way that mirrors seldom know.
-			"[[tool.poetry.source]]\nname = \"index\"\nurl = \"https://pypi.org/simple/\"\npriority = \"primary\"\n", name, needs)
+			"[[tool.poetry.source]]\nname = \"index\"\nurl = %q\npriority = \"primary\"\n", name, needs, index)
 	}
 	all := files{
 		"README.md": "# shop\n", ".gitignore": "__pycache__\n",

@@ -117,8 +117,8 @@ func makeCommand(r reader, _, file string) string {
 	}
 	if first := slices.IndexFunc(rules, func(rule makeRule) bool {
 		return !strings.HasPrefix(rule.goal, ".") && !strings.Contains(rule.goal, "%")
-	}); build == nil && !isPhony(rules, rules[first].goal) {
-		build = &rules[first] // what make makes without a goal is a file
+	}); build == nil && isFile(rules, rules[first]) {
+		build = &rules[first] // what make makes without a goal
 	}
 	if build == nil || build.goal == test.goal || slices.Contains(test.needs, build.goal) {
 		return "make " + test.goal
@@ -126,10 +126,15 @@ func makeCommand(r reader, _, file string) string {
 	return "make " + shellQuoted(build.goal) + " && make " + test.goal
 }
 
-// isPhony reports whether a goal is said to be no file.
-func isPhony(rules []makeRule, goal string) bool {
-	return slices.ContainsFunc(rules, func(rule makeRule) bool { return rule.goal == ".PHONY" && slices.Contains(rule.needs, goal) })
+// isFile reports whether a goal is made of files. One that is said to be phony is not, and one that needs no file may be an action, which
+// init must not have run: deploy, clean.
+func isFile(rules []makeRule, of makeRule) bool {
+	isPhony := slices.ContainsFunc(rules, func(rule makeRule) bool { return rule.goal == ".PHONY" && slices.Contains(rule.needs, of.goal) })
+	return !isPhony && !slices.Contains(makeActions, of.goal) && slices.ContainsFunc(of.needs, func(need string) bool { return strings.ContainsAny(need, ".$/%") })
 }
+
+// makeActions are the usual names of goals that do something besides making a file.
+var makeActions = []string{"clean", "deploy", "dev", "help", "install", "publish", "push", "release", "run", "serve", "start", "upload"}
 
 // propose returns the manifests for files that no target covers: one for each folder that is recognised, for folders of
 // shell scripts, and an example in comments for folders of SQL. Where no adapter finds anything, a build system in the

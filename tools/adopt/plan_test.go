@@ -90,6 +90,8 @@ func TestWhatAMakefileBuildsIsBuilt(t *testing.T) {
 		".PHONY: all test\nlint:\nbuild:\ncheck:\ntest:\n":          "make build && make check",
 		"all: shop\ntest: all\n":                                    "make test",
 		"shop: a.o\n\tcc $^\ntest:\n":                               "make shop && make test",
+		"deploy:\n\tscp shop host:\ntest:\n":                        "make test",
+		"run: shop.sh\n\t./shop.sh\ntest:\n":                        "make test",
 		".PHONY: help test # and more\nhelp:\n\techo help\ntest:\n": "make test",
 		"X := 1\n.SUFFIXES:\ntest: a\n\ttrue\n":                     "make test",
 		"all:\n":                                                    "make",
