@@ -29,6 +29,14 @@ type asked struct {
 	slow bool
 }
 
+// skipUnlessSlow leaves a test of some minutes to make test-all.
+func skipUnlessSlow(t *testing.T) {
+	t.Helper()
+	if os.Getenv("LANDFALL_TEST_SLOW") == "" {
+		t.Skip("it is slow: set LANDFALL_TEST_SLOW")
+	}
+}
+
 // decides runs a repository from its clone to the decision of each change, with isolated steps: after init --yes nothing lacks,
 // what is green lands, and what is red is rejected with what is wrong in the first three lines that people read. A change is
 // asked for once those before it have ended, but for the one that it is made on.
@@ -137,6 +145,7 @@ type object = map[string]any
 
 // TestAYarnWorkspaceWithoutNodeModulesIsAdopted: yarn's Plug'n'Play, in which only what a package declares can be loaded.
 func TestAYarnWorkspaceWithoutNodeModulesIsAdopted(t *testing.T) {
+	skipUnlessSlow(t)
 	npmTools(t, "@yarnpkg/cli-dist@4.6.0")
 	r := newRepository(t)
 	node := object{"test": "node --test"}
@@ -167,6 +176,7 @@ func TestAYarnWorkspaceWithoutNodeModulesIsAdopted(t *testing.T) {
 
 // TestAnNpmWorkspaceOfTypeScriptIsAdopted: members are tested by ts-jest, which compiles them and those that they import.
 func TestAnNpmWorkspaceOfTypeScriptIsAdopted(t *testing.T) {
+	skipUnlessSlow(t)
 	need(t, "node", "npm")
 	r := newRepository(t)
 	member := func(name string, scripts, needs object) string {
@@ -219,6 +229,7 @@ func poetryTools(t *testing.T) (index string) {
 
 // TestAPoetryRepositoryIsAdopted: two projects, of which one uses the other by its path.
 func TestAPoetryRepositoryIsAdopted(t *testing.T) {
+	skipUnlessSlow(t)
 	index := poetryTools(t)
 	r := newRepository(t)
 	project := func(name, needs string) string {
