@@ -264,7 +264,7 @@ func (t Tree) entries(lines []string) (dirs []string) {
 	return dirs
 }
 
-var toolsFolders = []string{"node_modules/", "site-packages/", "dist-packages/", "/lib/python", "/rustc/", "/.cargo/registry/", "/go/src/", "/pkg/mod/", "importlib"}
+var toolsFolders = []string{"node_modules/", ".pnp.cjs", ".pnp.loader.mjs", "site-packages/", "dist-packages/", "/lib/python", "/rustc/", "/.cargo/registry/", "/go/src/", "/pkg/mod/", "importlib"}
 
 // toolsOwn reports whether a file is a part of a tool or of a library rather than of the tree.
 func toolsOwn(name string) bool {

@@ -441,3 +441,13 @@ func FuzzReports(f *testing.F) {
 		}
 	})
 }
+
+// TestTheLoaderOfYarnIsNoPlaceOfTheTree, though it is a file of it: it throws what a file of the tree has asked for.
+func TestTheLoaderOfYarnIsNoPlaceOfTheTree(t *testing.T) {
+	const output = "/tree/.pnp.cjs:9505\n    throw firstError;\n    ^\n\nError: Your application tried to access ms, but it isn't declared in your dependencies\n" +
+		"    at require$$0.Module._resolveFilename (/tree/.pnp.cjs:9504:13)\n    at Object.<anonymous> (/tree/packages/words/words.js:1:12)\n"
+	tree := decisive.Tree{Root: "/tree", Has: func(name string) bool { return name == ".pnp.cjs" || name == "packages/words/words.js" }}
+	if got := strings.Join(decisive.Lines([]byte(output), tree), "\n"); !strings.Contains(got, "packages/words/words.js:1") || strings.Contains(got, ".pnp.cjs:") {
+		t.Error(got)
+	}
+}
