@@ -17,7 +17,7 @@ var (
 	// tscSays is TypeScript's, plain and pretty.
 	tscSays = regexp.MustCompile(`^(\S[^(:]*)(?:\((\d+),\d+\):|:(\d+):\d+ -) error (TS\d+: .*)$`)
 	goHead  = regexp.MustCompile(`^# [\w./~-]+(?: \[[^\]]+\])?$`)
-	// linked is the object that the linker's next lines are about, unlinked what it says there of a source, with a line or without.
+	// linked matches the object that the linker's next lines are about, unlinked a complaint there about a source, with its line or without.
 	linked   = regexp.MustCompile("^(?:\\S*ld(?:\\.\\w+)?: )?(\\S+\\.o): in function [`'](.+)'")
 	unlinked = regexp.MustCompile(`^(?:\S*ld(?:\.\w+)?: )?([^\s:(]+\.\w+):(?:(\d+):)?(?:\([^)]*\):)? (.+)$`)
 	linker   = regexp.MustCompile(`undefined reference to |undefined symbol|multiple definition of |duplicate symbol`)
@@ -73,8 +73,8 @@ func compilers(lines []string, tree Tree) (found []finding) {
 	return found
 }
 
-// notLinked returns what the linker says in the last of some lines. It names a source without its folder, which the object's may be,
-// or one that a command before it named; or a file that cgo makes of one.
+// notLinked returns the decisive line of a linker error, the last of some lines. The linker names a source without its folder. That is
+// the object's folder, or the one that an earlier command named. What cgo makes of a Go file is told as that file.
 func notLinked(lines []string, tree Tree) string {
 	line := lines[len(lines)-1]
 	m := match(unlinked, line)

@@ -18,7 +18,7 @@ var (
 	ofTool = regexp.MustCompile(`^[/<]\S*:\d+: `)
 )
 
-// poetryLock is what Poetry says of a lock file that does not fit, by its newer and its older versions.
+// poetryLock matches what newer and older versions of Poetry print about a lock file that does not fit pyproject.toml.
 var poetryLock = regexp.MustCompile(`^(?:Error: )?(?:pyproject\.toml changed significantly since poetry\.lock|poetry\.lock is not consistent with pyproject\.toml)`)
 
 // poetry finds lock files that are stale.

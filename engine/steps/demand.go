@@ -127,8 +127,8 @@ func settledByItself(t *eventsv1.TargetVersion) bool {
 }
 
 // sort orders the steps of a build so that it is decided soonest (M34): what probably fails first, by how likely that is over
-// how long it takes; then the others by the same, but for the last of them, which go by the longest chain of steps that begins
-// with each.
+// how long it takes; then the others in the same order, except for the last of them, which go by the longest chain of steps that
+// begins with each.
 func (d *demand) sort() {
 	slices.SortFunc(d.order, func(x, y int) int {
 		a, b := d.asked[x].want, d.asked[y].want
@@ -162,8 +162,8 @@ func (d *demand) last(chains []int64) []int {
 	return d.order[from:]
 }
 
-// endChains is about how many workers a build has to itself. Until its work is no more than these do in the time of its
-// longest chain, no order of its steps ends it later than another.
+// endChains is about how many workers a build has to itself. While it has more work than they do in the time of its longest
+// chain, the order of its steps does not decide when it ends.
 const endChains = 16
 
 // probable is the risk from which on a step is looked at as one that fails.

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// A pack of a few kilobytes can cost git hours, or any memory, to unpack, and whoever may push a branch can make one. So what is fetched
-// together has little time. What did not get through in it is fetched again by itself: each of its branches and commits alone, in turn
-// with what others ask for, and with less time yet. Only what takes git long by itself is fetched apart from the rest, and takes long.
+// Whoever may push a branch can make a pack of a few kilobytes that costs git hours, or any amount of memory, to unpack. A fetch of several
+// requests together therefore has little time. If it does not end in that, each of its branches and commits is fetched alone, with less
+// time, between the fetches of others. What takes longer by itself is fetched apart: beside the fetches of others, with more time.
 
-// errCostly is why git was ended that took more than a fetch may.
+// errCostly is the cause of ending a git that takes more time than its fetch may.
 var errCostly = errors.New("git takes longer to fetch it than it may")
 
 // isCostly reports whether a fetch met its bound, of time or of memory.
@@ -50,7 +50,7 @@ const (
 	apartLock = "landfall-apart.lock"
 	// apartPause is long enough for another process to get the lock.
 	apartPause = 200 * time.Millisecond
-	// apartKept is how long is known what came of a fetch for which nobody waited.
+	// apartKept is how long the error of a fetch apart is kept for the next request, if nobody waited for it.
 	apartKept = 10 * time.Minute
 )
 
@@ -64,8 +64,8 @@ type fetchQueue struct {
 	waiting []*fetchRequest
 	running bool
 	apart   map[string]*apartFetch // by name
-	alone   []*apartFetch          // those that have yet to be fetched by themselves
-	turns   []*apartFetch          // those that took long at that
+	alone   []*apartFetch          // to be fetched alone, between the fetches of others
+	turns   []*apartFetch          // to be fetched apart
 	serving bool                   // of turns
 	closed  bool
 }
@@ -86,10 +86,10 @@ type fetchRequest struct {
 // apartFetch is a fetch of one branch or commit.
 type apartFetch struct {
 	name    string
-	change  bool // for nobody but changes
+	change  bool // asked for by changes alone
 	tries   int
 	waiting []*fetchRequest
-	// ended is when it was over with an error for which nobody has waited.
+	// ended is when it failed, if nobody waited for it; zero otherwise.
 	ended time.Time
 	err   error
 }
@@ -121,7 +121,7 @@ func (q *fetchQueue) put(r *Repo, request *fetchRequest) bool {
 	return true
 }
 
-// splitApart takes out of a request what is fetched apart.
+// splitApart moves the names of a request that are fetched alone or apart to those fetches.
 func (q *fetchQueue) splitApart(request *fetchRequest) {
 	maps.DeleteFunc(q.apart, func(_ string, a *apartFetch) bool { return !a.ended.IsZero() && time.Since(a.ended) > apartKept })
 	request.names = slices.DeleteFunc(request.names, func(name string) bool {
@@ -142,7 +142,7 @@ func (q *fetchQueue) splitApart(request *fetchRequest) {
 	})
 }
 
-// join has a request wait for a fetch, if it waits for any.
+// join adds a request to those that wait for a fetch. One that does not wait is told ErrSlow.
 func (q *fetchQueue) join(a *apartFetch, request *fetchRequest) {
 	a.change = a.change && request.change
 	if request.wait {
@@ -153,7 +153,7 @@ func (q *fetchQueue) join(a *apartFetch, request *fetchRequest) {
 	}
 }
 
-// add adds what came of the fetch of a name.
+// add adds the result of fetching a name.
 func (f *fetchRequest) add(name string, err error) {
 	switch {
 	case err == nil:
@@ -164,19 +164,19 @@ func (f *fetchRequest) add(name string, err error) {
 	}
 }
 
-// isOfName reports whether an error is about what was to be fetched, and not about the remote or this machine.
+// isOfName reports whether an error is about the branch or commit, and not about the remote or this machine.
 func isOfName(err error) bool {
 	return errors.Is(err, ErrNoBranch) || errors.Is(err, ErrNoSuchCommit) || errors.Is(err, ErrTooLarge)
 }
 
-// concludeIfOver answers a request of which nothing is left to fetch.
+// concludeIfOver answers a request once nothing of it is left to fetch.
 func (f *fetchRequest) concludeIfOver() {
 	if len(f.names) == 0 && f.open == 0 {
 		close(f.done)
 	}
 }
 
-// take returns requests that are to be fetched together, and their names. What is approved is not fetched with what is not.
+// take returns the requests of the next fetch, and their names. Those of the mainline and those of changes are not fetched together.
 func (q *fetchQueue) take() (batch []*fetchRequest, names []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -199,11 +199,11 @@ func (q *fetchQueue) take() (batch []*fetchRequest, names []string) {
 	return batch, names
 }
 
-// takeAlone returns what is to be fetched by itself, and its bound; nil if there is nothing.
+// takeAlone returns the next fetch of one name, and its bound; nil if there is none, or if a request of the mainline waits.
 func (q *fetchQueue) takeAlone(memory uint64) (*apartFetch, fetchBound) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.alone) > 0 {
+	for len(q.alone) > 0 && !slices.ContainsFunc(q.waiting, func(f *fetchRequest) bool { return !f.change }) {
 		a := q.alone[0]
 		if q.alone = q.alone[1:]; a.change {
 			return a, q.next(a, memory)
@@ -213,7 +213,7 @@ func (q *fetchQueue) takeAlone(memory uint64) (*apartFetch, fetchBound) {
 	return nil, fetchBound{}
 }
 
-// serveFetches runs until nobody waits.
+// serveFetches serves requests until none waits.
 func (r *Repo) serveFetches() {
 	q := &r.fetches
 	for {
@@ -228,7 +228,7 @@ func (r *Repo) serveFetches() {
 			}
 			q.answer(batch, missing, err)
 		}
-		// As much time as the fetch together had: whoever met something costly in it does not wait behind the next ones.
+		// These have as much time as the fetch above, so that a request that met a costly one does not wait for each that comes later.
 		for began := time.Now(); time.Since(began) < q.bounds.together; {
 			a, bound := q.takeAlone(r.gitMemory)
 			if a == nil {
@@ -243,7 +243,7 @@ func (r *Repo) serveFetches() {
 	}
 }
 
-// rest has what is fetched apart be served, and reports whether nobody waits for anything else.
+// rest starts serving what is fetched apart, and reports whether nothing else is left to serve.
 func (q *fetchQueue) rest(r *Repo) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -255,7 +255,7 @@ func (q *fetchQueue) rest(r *Repo) bool {
 	return !q.running
 }
 
-// answer tells requests what came of a fetch of all of them. If it took too long, each of their names is fetched by itself.
+// answer gives requests the result of the fetch of all of them. If that was costly, each of their names is fetched alone.
 func (q *fetchQueue) answer(batch []*fetchRequest, missing Missing, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -283,7 +283,7 @@ func (q *fetchQueue) answer(batch []*fetchRequest, missing Missing, err error) {
 	}
 }
 
-// silence returns the remote's, if it is why a fetch took longer than it may, or the fetch's error.
+// silence returns ErrUnreachable if the remote does not answer either, and the error of the costly fetch if it does.
 func (r *Repo) silence(costly error) error {
 	if !errors.Is(costly, errCostly) {
 		return costly
@@ -348,14 +348,15 @@ func (r *Repo) serveApart() {
 	}
 }
 
-// isLast reports whether a fetch is not tried again beyond a bound. One that was for changes is, if the mainline has come to want it.
+// isLast reports whether a fetch that met a bound is given up. If the mainline has asked for it meanwhile, it is tried again with the
+// bound of the mainline.
 func (q *fetchQueue) isLast(a *apartFetch, bound fetchBound) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return a.tries >= len(q.bounds.apart) && (a.change || bound.memory == 0)
 }
 
-// concludeApart has a fetch be tried again, or tells those who wait what came of it.
+// concludeApart queues a costly fetch for another try, and gives the result of any other to those that wait.
 func (r *Repo) concludeApart(a *apartFetch, missing Missing, err error) {
 	q := &r.fetches
 	q.mu.Lock()
@@ -371,7 +372,7 @@ func (r *Repo) concludeApart(a *apartFetch, missing Missing, err error) {
 	}
 }
 
-// conclude tells those who wait what came of a fetch.
+// conclude gives the result of a fetch to those that wait for it.
 func (q *fetchQueue) conclude(a *apartFetch, err error) {
 	a.err = err
 	for _, request := range a.waiting {
@@ -381,7 +382,8 @@ func (q *fetchQueue) conclude(a *apartFetch, err error) {
 	}
 }
 
-// exceeded says what git took more of. A fetch without a bound of memory is of the mainline's, which is not too large: it takes too long here.
+// exceeded returns the error of a fetch that met the bound at its last try: ErrTooLarge for a change. What the mainline has is not too
+// large; that it took too long is ErrUnreachable.
 func (b fetchBound) exceeded() error {
 	if b.memory == 0 {
 		return fmt.Errorf("%w: git takes longer than %v", ErrUnreachable, b.time)

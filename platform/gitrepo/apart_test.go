@@ -41,7 +41,7 @@ func (f *fixture) daemon() {
 	f.repo = openMirror(f.t, fmt.Sprintf("git://%s/", address), filepath.Join(f.t.TempDir(), "mirror.git"))
 }
 
-// A branch of a kilobyte took git as long as it might take, a quarter of an hour, again and again, and nobody else's was fetched meanwhile.
+// A branch of a kilobyte kept git busy for a quarter of an hour at each try, and no other branch was fetched meanwhile.
 func TestAFetchThatTakesLongHoldsNoOtherUp(t *testing.T) {
 	f := newFixture(t)
 	f.write("a", "one")

@@ -131,6 +131,13 @@ func TestEveryPageIsSoundAtThreeSizesInBothThemes(t *testing.T) {
 			r.see(p.text)
 		})
 	}
+	r.eachLook("figures", func() {
+		r.open("/queues/shop/analytics")
+		r.until("there are figures, or no history", func() bool {
+			text := evaluate[string](r, `document.querySelector("main").innerText`)
+			return strings.Contains(text, "What if?") || strings.Contains(text, "There is no history")
+		})
+	})
 	r.eachLook("nothing", func() {
 		r.open("/queues/shop/changes/ghost")
 		r.see("The queue has no such change")
