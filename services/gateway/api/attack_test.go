@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -612,6 +613,15 @@ func TestAStreamEndsWithWhatLetItIn(t *testing.T) {
 		}
 		time.Sleep(time.Hour) // what is kept up for those who may come back ends
 	})
+}
+
+// TestStrangersAreNotToldWhereTheBrokerIs: whether the gateway can work is told without proof.
+func TestStrangersAreNotToldWhereTheBrokerIs(t *testing.T) {
+	g := serveGuarded(t)
+	g.SetHealthy(errors.New("the broker has not answered for 7s: dial tcp 10.1.2.3:9092: connection refused"))
+	if r, text := g.do("GET", "/readyz", ""); r.StatusCode != 503 || !strings.Contains(text, "not_healthy") || strings.Contains(text, "10.1.2.3") {
+		t.Errorf("%s %s", r.Status, text)
+	}
 }
 
 // leaver is signed in until it has gone.
