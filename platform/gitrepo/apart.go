@@ -16,6 +16,9 @@ import (
 // Whoever may push a branch can make a pack of a few kilobytes that costs git hours, or any amount of memory, to unpack. A fetch of several
 // requests together therefore has little time. If it does not end in that, each of its branches and commits is fetched alone, with less
 // time, between the fetches of others. What takes longer by itself is fetched apart: beside the fetches of others, with more time.
+//
+// Who has many of these waits for itself: first comes what is asked for by those whose fetches have taken least. Once one of somebody's was
+// costly, none of its others are fetched together with those of others, until nothing is left that takes long.
 
 // errCostly is the cause of ending a git that takes more time than its fetch may.
 var errCostly = errors.New("git takes longer to fetch it than it may")
@@ -50,7 +53,8 @@ const (
 	apartLock = "landfall-apart.lock"
 	// apartPause is long enough for another process to get the lock.
 	apartPause = 200 * time.Millisecond
-	// apartKept is how long the error of a fetch apart is kept for the next request, if nobody waited for it.
+	// apartKept is how long the error of a fetch apart is kept for the next request, if nobody waited for it, and how long one that nobody
+	// asks for any more is still to be tried.
 	apartKept = 10 * time.Minute
 )
 
@@ -63,10 +67,11 @@ type fetchQueue struct {
 	mu      sync.Mutex
 	waiting []*fetchRequest
 	running bool
-	apart   map[string]*apartFetch // by name
-	alone   []*apartFetch          // to be fetched alone, between the fetches of others
-	turns   []*apartFetch          // to be fetched apart
-	serving bool                   // of turns
+	apart   map[string]*apartFetch   // by name
+	alone   []*apartFetch            // to be fetched alone, between the fetches of others
+	turns   []*apartFetch            // to be fetched apart
+	taken   map[string]time.Duration // by what was fetched alone or apart, by who asked for it
+	serving bool                     // of turns
 	closed  bool
 }
 
@@ -74,6 +79,7 @@ type fetchRequest struct {
 	ctx    context.Context
 	names  []string // of what is left to fetch together: commit ids, refs' full names, allBranches
 	change bool
+	whose  map[string][]string
 	wait   bool // for what is fetched apart
 
 	// By the queue's lock until done is closed:
@@ -87,8 +93,10 @@ type fetchRequest struct {
 type apartFetch struct {
 	name    string
 	change  bool // asked for by changes alone
+	who     string
 	tries   int
 	waiting []*fetchRequest
+	asked   time.Time // when it was last asked for
 	// ended is when it failed, if nobody waited for it; zero otherwise.
 	ended time.Time
 	err   error
@@ -127,6 +135,8 @@ func (q *fetchQueue) splitApart(request *fetchRequest) {
 	request.names = slices.DeleteFunc(request.names, func(name string) bool {
 		a := q.apart[name]
 		switch {
+		case a == nil && request.change && q.isCostly(request.whose[name]):
+			q.join(q.begin(name, request), request)
 		case a == nil:
 			return false
 		case !a.ended.IsZero() && a.change && !request.change:
@@ -142,9 +152,37 @@ func (q *fetchQueue) splitApart(request *fetchRequest) {
 	})
 }
 
+// isCostly reports whether all who ask for a name have asked for what took git long.
+func (q *fetchQueue) isCostly(who []string) bool {
+	return len(who) > 0 && q.taken[q.least(who)] >= q.bounds.apart[0]
+}
+
+// least returns the one whose fetches have taken least, "" if none is named.
+func (q *fetchQueue) least(who []string) string {
+	if len(who) == 0 {
+		return ""
+	}
+	return slices.MinFunc(who, func(a, b string) int { return cmp.Compare(q.taken[a], q.taken[b]) })
+}
+
+// begin queues a name that a request asks for to be fetched alone.
+func (q *fetchQueue) begin(name string, request *fetchRequest) *apartFetch {
+	a := &apartFetch{name: name, change: request.change, who: q.least(request.whose[name])}
+	q.apart[name] = a
+	if a.change {
+		q.alone = append(q.alone, a)
+	} else {
+		q.turns = append(q.turns, a)
+	}
+	return a
+}
+
 // join adds a request to those that wait for a fetch. One that does not wait is told ErrSlow.
 func (q *fetchQueue) join(a *apartFetch, request *fetchRequest) {
-	a.change = a.change && request.change
+	a.change, a.asked = a.change && request.change, time.Now()
+	if who := request.whose[a.name]; len(who) > 0 {
+		a.who = q.least([]string{q.least(who), a.who})
+	}
 	if request.wait {
 		a.waiting = append(a.waiting, request)
 		request.open++
@@ -204,8 +242,8 @@ func (q *fetchQueue) takeAlone(memory uint64) (*apartFetch, fetchBound) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.alone) > 0 && !slices.ContainsFunc(q.waiting, func(f *fetchRequest) bool { return !f.change }) {
-		a := q.alone[0]
-		if q.alone = q.alone[1:]; a.change {
+		a := slices.MinFunc(q.alone, func(a, b *apartFetch) int { return cmp.Compare(q.taken[a.who], q.taken[b.who]) })
+		if q.alone = without(q.alone, a); a.change {
 			return a, q.next(a, memory)
 		}
 		q.turns = append(q.turns, a) // what it may take is long
@@ -234,8 +272,9 @@ func (r *Repo) serveFetches() {
 			if a == nil {
 				break
 			}
+			begin := time.Now()
 			missing, err := r.fetchLocked(q.ctx, []string{a.name}, bound)
-			r.concludeApart(a, missing, err)
+			r.concludeApart(a, time.Since(begin), missing, err)
 		}
 		if q.rest(r) {
 			return
@@ -269,13 +308,7 @@ func (q *fetchQueue) answer(batch []*fetchRequest, missing Missing, err error) {
 			}
 			a := q.apart[name]
 			if a == nil {
-				a = &apartFetch{name: name, change: request.change}
-				q.apart[name] = a
-				if a.change {
-					q.alone = append(q.alone, a)
-				} else {
-					q.turns = append(q.turns, a)
-				}
+				a = q.begin(name, request)
 			}
 			q.join(a, request)
 		}
@@ -306,11 +339,18 @@ func (q *fetchQueue) next(a *apartFetch, memory uint64) fetchBound {
 	return fetchBound{q.bounds.apart[a.tries-1], memory}
 }
 
-// turn returns what is to be fetched apart next, and its bound; nil if there is nothing. What is approved goes first, then what was tried
-// least.
+// turn returns what is to be fetched apart next, and its bound; nil if there is nothing. What is approved goes first, then what is asked for
+// by those whose fetches have taken least, of that what was tried least. What nobody asks for any more is given up.
 func (q *fetchQueue) turn(memory uint64) (*apartFetch, fetchBound) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.turns = slices.DeleteFunc(q.turns, func(a *apartFetch) bool {
+		left := len(a.waiting) == 0 && time.Since(a.asked) > apartKept
+		if left {
+			delete(q.apart, a.name)
+		}
+		return left
+	})
 	if len(q.turns) == 0 {
 		q.serving = false
 		return nil, fetchBound{}
@@ -321,9 +361,15 @@ func (q *fetchQueue) turn(memory uint64) (*apartFetch, fetchBound) {
 		}
 		return a.tries
 	}
-	a := slices.MinFunc(q.turns, func(a, b *apartFetch) int { return cmp.Compare(rank(a), rank(b)) })
-	q.turns = slices.DeleteFunc(q.turns, func(other *apartFetch) bool { return other == a })
+	a := slices.MinFunc(q.turns, func(a, b *apartFetch) int {
+		return cmp.Or(cmp.Compare(min(rank(a), 1), min(rank(b), 1)), cmp.Compare(q.taken[a.who], q.taken[b.who]), cmp.Compare(rank(a), rank(b)))
+	})
+	q.turns = without(q.turns, a)
 	return a, q.next(a, memory)
+}
+
+func without(list []*apartFetch, one *apartFetch) []*apartFetch {
+	return slices.DeleteFunc(list, func(a *apartFetch) bool { return a == one })
 }
 
 // serveApart fetches what is to be fetched apart.
@@ -334,13 +380,15 @@ func (r *Repo) serveApart() {
 		if a == nil {
 			return
 		}
+		begin := time.Now()
 		missing, err := r.fetchApart(q.ctx, a.name, bound)
+		took := time.Since(begin)
 		if isCostly(err) && q.isLast(a, bound) {
 			if err = r.silence(err); isCostly(err) {
-				err = fmt.Errorf("fetching %s: %w", a.name, bound.exceeded())
+				err = bound.exceeded(a.name)
 			}
 		}
-		r.concludeApart(a, missing, err)
+		r.concludeApart(a, took, missing, err)
 		select {
 		case <-time.After(apartPause):
 		case <-q.ctx.Done():
@@ -357,10 +405,11 @@ func (q *fetchQueue) isLast(a *apartFetch, bound fetchBound) bool {
 }
 
 // concludeApart queues a costly fetch for another try, and gives the result of any other to those that wait.
-func (r *Repo) concludeApart(a *apartFetch, missing Missing, err error) {
+func (r *Repo) concludeApart(a *apartFetch, took time.Duration, missing Missing, err error) {
 	q := &r.fetches
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.taken[a.who] += took
 	if isCostly(err) {
 		q.turns = append(q.turns, a)
 		return
@@ -369,6 +418,9 @@ func (r *Repo) concludeApart(a *apartFetch, missing Missing, err error) {
 		a.ended = time.Now()
 	} else {
 		delete(q.apart, a.name)
+	}
+	if len(q.apart) == 0 {
+		clear(q.taken)
 	}
 }
 
@@ -384,9 +436,9 @@ func (q *fetchQueue) conclude(a *apartFetch, err error) {
 
 // exceeded returns the error of a fetch that met the bound at its last try: ErrTooLarge for a change. What the mainline has is not too
 // large; that it took too long is ErrUnreachable.
-func (b fetchBound) exceeded() error {
+func (b fetchBound) exceeded(name string) error {
 	if b.memory == 0 {
-		return fmt.Errorf("%w: git takes longer than %v", ErrUnreachable, b.time)
+		return fmt.Errorf("%w: git takes longer than %v to fetch %s", ErrUnreachable, b.time, name)
 	}
 	return fmt.Errorf("git takes longer than %v or more than %d MiB of memory: %w", b.time, b.memory>>20, ErrTooLarge)
 }

@@ -206,3 +206,74 @@ func TestWhatReadingAndCheckingOutCostOfMemoryIsBounded(t *testing.T) {
 		t.Errorf("within the bound: %v", err)
 	}
 }
+
+// One author's branches took git as long as each may, one after another, before it fetched what had met them; and each new one was fetched
+// together with what others asked for.
+func TestWhoAsksForMuchThatTakesLongWaitsForItself(t *testing.T) {
+	f := newFixture(t)
+	f.write("a", "one")
+	f.commit("one")
+	f.publish("main")
+	f.write("a", "of another")
+	other := f.commit("of another")
+	f.git("push", "--quiet", "origin", "HEAD:refs/heads/other")
+	whose := map[string][]string{other: {"alice"}}
+	var costly []string
+	bomb := gitrepotest.Costly(t, f.remote, "costly", 2000, 100<<20)
+	for i := range 9 {
+		id := f.git("--git-dir", f.remote, "commit-tree", "-m", fmt.Sprint(i), bomb+"^{tree}")
+		f.git("--git-dir", f.remote, "update-ref", fmt.Sprintf("refs/heads/costly%d", i), id)
+		costly, whose[id] = append(costly, id), []string{"mallory"}
+	}
+	f.daemon()
+	bounds := &f.repo.fetches.bounds
+	bounds.together, bounds.apart = time.Second, []time.Duration{time.Second, time.Hour}
+	ask := func(ids ...string) Missing {
+		missing, err := f.repo.FetchSome(t.Context(), Wanted{Commits: ids, Change: true, Whose: whose})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return missing
+	}
+	tries := func() (all int) {
+		f.repo.fetches.mu.Lock()
+		defer f.repo.fetches.mu.Unlock()
+		for _, a := range f.repo.fetches.apart {
+			all += a.tries
+		}
+		return all
+	}
+	ask(append([]string{other}, costly[:8]...)...)
+	eventually(t, "what met them is there", func() bool {
+		_, err := f.repo.Tree(t.Context(), other)
+		return err == nil
+	})
+	if got := tries(); got > 2 {
+		t.Errorf("it came after %d costly fetches", got)
+	}
+	eventually(t, "one of them was found to take long", func() bool { return tries() > 0 })
+	if got := ask(costly[8]); !errors.Is(got[costly[8]], ErrSlow) {
+		t.Fatal(got)
+	}
+	f.repo.fetches.mu.Lock()
+	defer f.repo.fetches.mu.Unlock()
+	a := f.repo.fetches.apart[costly[8]]
+	if a == nil || a.tries > 0 || a.who != "mallory" {
+		t.Fatalf("another one of theirs: %+v, want it to be fetched alone", a)
+	}
+	// Whoever else asks for it does not wait for theirs.
+	f.repo.fetches.join(a, &fetchRequest{change: true, missing: Missing{}, whose: map[string][]string{a.name: {"mallory", "bob"}}})
+	if a.who != "bob" {
+		t.Errorf("it counts for %s", a.who)
+	}
+	// Nobody has asked for the others for long: they are given up.
+	for _, a := range f.repo.fetches.apart {
+		a.asked = time.Now().Add(-2 * apartKept)
+	}
+	f.repo.fetches.mu.Unlock()
+	next, _ := f.repo.fetches.turn(mostMemory)
+	f.repo.fetches.mu.Lock()
+	if next != nil || len(f.repo.fetches.turns) > 0 {
+		t.Errorf("what nobody asks for: %+v and %d more", next, len(f.repo.fetches.turns))
+	}
+}

@@ -18,6 +18,7 @@ const (
 	defaultOutput = 64 << 20         // bytes of standard output
 	stderrBound   = 16 << 10
 	killDelay     = 5 * time.Second // from kill to giving up on a process's pipes
+	pushKillDelay = time.Minute     // that of a push, which is busy with the remote's own files where that is a path
 )
 
 // settings is the configuration of every git process. The mirror's own file repeats none
@@ -51,6 +52,7 @@ type invocation struct {
 	maxBytes int           // bound of standard output; defaultOutput when 0
 	limit    time.Duration // bound of its time; localLimit or networkLimit when 0
 	nice     bool          // gives way to all other processes
+	push     bool          // changes the remote
 	memory   uint64        // bound of its memory, where the system keeps one; none when 0
 }
 
@@ -87,9 +89,11 @@ func (r *Repo) command(ctx context.Context, run invocation) *exec.Cmd {
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// Asked to end, git takes its lock files away. A push to a repository on this machine that is killed would leave
-	// the branch locked for ever; what does not end is killed after killDelay.
+	// the branch locked for ever, so it has more time for that: a busy machine took longer than killDelay.
 	cmd.Cancel = func() error { return signalGroup(cmd, syscall.SIGTERM) }
-	cmd.WaitDelay = killDelay
+	if cmd.WaitDelay = killDelay; run.push {
+		cmd.WaitDelay = pushKillDelay
+	}
 	return cmd
 }
 
@@ -108,6 +112,14 @@ func signalGroup(cmd *exec.Cmd, signal syscall.Signal) error {
 // run runs git and returns its standard output. A non-zero exit is a *CommandError, with
 // the output nevertheless, since some commands answer by their exit code. So is ErrTooLarge, with the first maxBytes.
 func (r *Repo) run(ctx context.Context, run invocation) ([]byte, error) {
+	out, err := r.runOnce(ctx, run)
+	for err != nil && r.freeLocks(err) {
+		out, err = r.runOnce(ctx, run)
+	}
+	return out, err
+}
+
+func (r *Repo) runOnce(ctx context.Context, run invocation) ([]byte, error) {
 	limit := localLimit
 	if run.network {
 		limit = networkLimit

@@ -16,6 +16,9 @@ type Wanted struct {
 	Commits  []string // full commit ids; what the mirror has already is not asked for again
 	// Change bounds what git may take for each of them, since nobody has approved what a change brings: fetchBounds.apart, and mostMemory.
 	Change bool
+	// Whose has, by branches' full names and commits' ids, who asks for them, if that is known. Of what takes git long, that of those goes
+	// first whose fetches have taken least.
+	Whose map[string][]string
 }
 
 const (
@@ -65,7 +68,7 @@ func (r *Repo) fetch(ctx context.Context, wanted Wanted, wait bool) (Missing, er
 			return nil, nil
 		}
 	}
-	request := &fetchRequest{ctx: ctx, change: wanted.Change, wait: wait, missing: Missing{}, done: make(chan struct{})}
+	request := &fetchRequest{ctx: ctx, change: wanted.Change, whose: wanted.Whose, wait: wait, missing: Missing{}, done: make(chan struct{})}
 	request.names = wanted.names()
 	if everything {
 		request.names = []string{allBranches}
@@ -104,15 +107,23 @@ func (r *Repo) missingCommits(ctx context.Context, ids []string) ([]string, erro
 func (f Missing) of(wanted Wanted) error {
 	for _, branch := range wanted.Branches {
 		if ref, err := branchRef(branch); err != nil || f[ref] != nil {
-			return errors.Join(err, f[ref])
+			return errors.Join(err, f.about(ref))
 		}
 	}
 	for _, id := range wanted.Commits {
 		if f[id] != nil {
-			return f[id]
+			return f.about(id)
 		}
 	}
 	return nil
+}
+
+// about returns the error of a name, with the name.
+func (f Missing) about(name string) error {
+	if errors.Is(f[name], ErrTooLarge) {
+		return fmt.Errorf("fetching %s: %w", name, f[name])
+	}
+	return f[name]
 }
 
 // names returns what is wanted as uses name it.

@@ -169,7 +169,7 @@ func (r *Repo) pushRef(ctx context.Context, ref, old, new string) error {
 			return fmt.Errorf("%w: %s to push to %s", ErrNoSuchCommit, new, ref)
 		}
 	}
-	out, err := r.run(ctx, invocation{network: true, args: []string{
+	out, err := r.run(ctx, invocation{network: true, push: true, args: []string{
 		"push", "--porcelain", "--quiet", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no",
 		"--force-with-lease=" + ref + ":" + old, "--", r.remote, new + ":" + ref,
 	}})

@@ -2,6 +2,7 @@ package gitrepo
 
 import (
 	"errors"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,6 +72,9 @@ func refusal(summary string, failure error) *RefusedError {
 	case strings.HasPrefix(summary, "[remote rejected]"):
 	case summary != "" || !noAccess.MatchString(quotedPath.ReplaceAllString(stderr, "''")):
 		return nil
+	}
+	if lock := lockInTheWay.FindStringSubmatch(stderr); lock != nil {
+		return &RefusedError{Sentence: sentenceOf("the branch is locked by " + filepath.Clean(lock[1]) + "; if no git runs in that repository, one that was killed has left this file: remove it"), Everybody: true}
 	}
 	words := remoteWords(summary, stderr)
 	all := words + " " + summary

@@ -73,6 +73,9 @@ func TestWhomARefusalConcerns(t *testing.T) {
 		{"a folder that cannot be written", status("unpacker error"), "error: remote unpack failed: unable to create temporary object directory\nerror: failed to push some refs to '/r.git'\n", true, "unable to create temporary object directory"},
 		{"a hook that freezes", status(declined), "remote: main is frozen until Monday\n", true, "main is frozen until Monday"},
 
+		{"a lock", status("failed to update ref"), "remote: error: cannot lock ref 'refs/heads/main': Unable to create '/r.git/./refs/heads/main.lock': File exists.        \nremote: \nremote: Another git process seems to be running in this repository\n",
+			true, "the branch is locked by /r.git/refs/heads/main.lock; if no git runs in that repository, one that was killed has left this file: remove it"},
+
 		// Those of a commit, and those of which it is not known.
 		{"a hook without words", status(declined), "error: failed to push some refs to 'https://host/read-only/archived.git'\n", false, declined},
 		{"a hook", status("hook declined"), "remote: no docs please        \nremote: error: hook declined to update refs/heads/main        \n", false, "no docs please"},

@@ -88,7 +88,7 @@ func Open(ctx context.Context, o Options) (*Repo, error) {
 		pathBytes:  MaxPathBytes, treeRoom: treeRoom{maxTreeEntries, maxTreeBytes}, commitBytes: maxCommitBytes, gitMemory: mostMemory,
 	}
 	r.log = o.Log.With("remote", r.shownRemote)
-	r.fetches.apart, r.fetches.bounds = map[string]*apartFetch{}, defaultFetchBounds
+	r.fetches.apart, r.fetches.taken, r.fetches.bounds = map[string]*apartFetch{}, map[string]time.Duration{}, defaultFetchBounds
 	r.fetches.ctx, r.fetches.stop = context.WithCancel(context.Background())
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
 		return nil, fmt.Errorf("mirror of %s: %w", r.shownRemote, err)

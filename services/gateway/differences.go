@@ -33,18 +33,26 @@ func (g *Gateway) Differ(ctx context.Context, name string, from, to view.Revisio
 		return patch, err
 	}
 	missing, err := q.repository.FetchSome(ctx, gitrepo.Wanted{Commits: []string{from.Base, from.Head, to.Base, to.Head}, Change: true})
-	for _, of := range missing {
-		if errors.Is(of, gitrepo.ErrSlow) {
-			err = of
-		}
-	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return api.Patch{}, fmt.Errorf("%w: %w", api.ErrUnreachable, err)
-	case len(missing) > 0:
-		return api.Patch{}, api.ErrCommitsGone
+	}
+	if err := lacking(missing); err != nil {
+		return api.Patch{}, err
 	}
 	return differ(ctx, q.repository, from, to, maxBytes)
+}
+
+// lacking returns why revisions whose commits were not all fetched cannot be compared, nil if they can.
+func lacking(missing gitrepo.Missing) error {
+	for _, err := range missing {
+		if errors.Is(err, gitrepo.ErrSlow) || errors.Is(err, gitrepo.ErrTooLarge) {
+			return fmt.Errorf("%w: %w", api.ErrFetching, err)
+		}
+	}
+	if len(missing) > 0 {
+		return api.ErrCommitsGone
+	}
+	return nil
 }
 
 // differ compares two revisions without what the mainline between their bases changed: the older one is put on the base of the newer one

@@ -1,13 +1,31 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/gitrepo"
+	"landfall.build/services/gateway/api"
 )
+
+// Where git took long to fetch a revision it was said that the repository does not answer, and where it took too long, that the commits are
+// gone.
+func TestWhyRevisionsCannotBeComparedIsSaid(t *testing.T) {
+	for cause, want := range map[error]error{
+		gitrepo.ErrSlow: api.ErrFetching, gitrepo.ErrTooLarge: api.ErrFetching, gitrepo.ErrNoSuchCommit: api.ErrCommitsGone,
+	} {
+		if err := lacking(gitrepo.Missing{"1": fmt.Errorf("of it: %w", cause)}); !errors.Is(err, want) {
+			t.Errorf("%v: %v, want %v", cause, err, want)
+		}
+	}
+	if err := lacking(nil); err != nil {
+		t.Error(err)
+	}
+}
 
 // TestRevisionsAreComparedWithoutTheMainline: a change is rebased and amended; then its author's own amendment is the difference. Where
 // the older revision does not merge with the newer base, the mainline's part is in it, and that is said. Any gateway can tell.

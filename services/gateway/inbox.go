@@ -32,7 +32,9 @@ type asked struct {
 	// unreachable is why the repository could not be read about it, failing since when.
 	unreachable error
 	failing     time.Time
-	tries       int
+	// slowSince is when git was first found to take long to fetch it.
+	slowSince time.Time
+	tries     int
 	// again is set if its answer is that of an earlier delivery.
 	again bool
 }

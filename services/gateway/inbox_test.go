@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"landfall.build/engine/admission"
 	"landfall.build/events/seedtest"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/gitrepo"
 )
 
 func waitingRequest(publisher, id, change, ref string, requires ...string) *asked {
@@ -77,4 +79,18 @@ func TestTurnsKeepTheOrderOfWhatDepends(t *testing.T) {
 // mustPrecede reports whether a request, read before b, is to be answered first.
 func mustPrecede(a, b *asked) bool {
 	return a.ID == b.ID || a.Land.Change == b.Land.Change || slices.Contains(b.Land.Requires, a.Land.Change)
+}
+
+// What git takes long to fetch had no bound of its own where much else does, and what came after it for the same change waited with it.
+func TestWhatIsNotFetchedInAnHourIsGivenUp(t *testing.T) {
+	a := waitingRequest("ada", "slow", "c", "slow")
+	a.slow(gitrepo.ErrSlow)
+	if answers, open := splitReached([]*asked{a}); len(answers) > 0 || len(open) != 1 {
+		t.Fatalf("at first it is answered: %v", a.problem)
+	}
+	a.slowSince = a.slowSince.Add(-slowest - time.Second)
+	a.slow(gitrepo.ErrSlow)
+	if answers, _ := splitReached([]*asked{a}); len(answers) != 1 || a.problem == nil || a.problem.Code != admission.RepositoryUnreachable {
+		t.Errorf("after an hour: %v, %v", a.problem, a.unreachable)
+	}
 }

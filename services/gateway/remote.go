@@ -18,6 +18,8 @@ const (
 	// firstPause is how long is waited before the remote is asked again; each pause is twice the one before, up to longestPause.
 	firstPause   = 200 * time.Millisecond
 	longestPause = time.Second
+	// slowest is how long git may be at fetching what a request asks for, with all that it does before that: four times what one commit may take.
+	slowest = time.Hour
 )
 
 // answerRequests answers the requests for which the mirror has everything, and hands on those about which the remote must be
@@ -130,6 +132,9 @@ func (q *queue) pinFar(ctx context.Context, batch []*asked) error {
 		a.unreachable, a.failing = nil, time.Time{} // what others heard of the remote is over
 		return false
 	})
+	for _, a := range open {
+		sight.By(a.publisher, a.Land.Entries)
+	}
 	// If that fails, each finds out for itself.
 	sight, err = pinner.Fetch(ctx, head, sight, entries...)
 	if err != nil {
@@ -139,7 +144,7 @@ func (q *queue) pinFar(ctx context.Context, batch []*asked) error {
 		a := open[i]
 		pinned, err := pinner.Pin(ctx, a.Land.Entries, head, sight)
 		if errors.Is(err, gitrepo.ErrSlow) {
-			a.unreachable = err // The repository is there, so that its patience does not begin: git ends by itself.
+			a.slow(err)
 			return
 		}
 		if err != nil {
@@ -169,6 +174,18 @@ func (a *asked) fail(err error, began time.Time) {
 		if a.read.After(began) {
 			a.failing = a.read
 		}
+	}
+}
+
+// slow sets that git is still at fetching what a request asks for. The repository is there, so that its patience does not begin; but what else
+// takes long may be before it.
+func (a *asked) slow(err error) {
+	if a.slowSince.IsZero() {
+		a.slowSince = time.Now()
+	}
+	if a.unreachable = err; time.Since(a.slowSince) > slowest {
+		a.unreachable, a.problem = nil, &admission.Refusal{Code: admission.RepositoryUnreachable,
+			Message: fmt.Sprintf("Fetching it takes git long, and in %v it was not done with it and with what else takes long; ask again, or land it in several changes.", slowest)}
 	}
 }
 

@@ -20,12 +20,14 @@ var (
 	ErrUnreachable = errors.New("the repository cannot be reached")
 	// ErrCommitsGone is returned by a Differ where the repository does not give out a revision's commits any more.
 	ErrCommitsGone = errors.New("the commits are gone")
+	// ErrFetching is returned by a Differ where git takes long to fetch a revision's commits, or too long.
+	ErrFetching = errors.New("git takes long to fetch the commits")
 )
 
 // Differ compares revisions. Its methods are safe for concurrent use.
 type Differ interface {
 	// Differ returns what a queue's change differs in between two of its revisions, in at most maxBytes. Its errors are ErrUnknownQueue,
-	// ErrUnanswered, ErrUnreachable and ErrCommitsGone.
+	// ErrUnanswered, ErrUnreachable, ErrCommitsGone and ErrFetching.
 	Differ(ctx context.Context, queue string, from, to view.Revision, maxBytes int) (Patch, error)
 }
 
@@ -90,6 +92,9 @@ func (h *handler) serveDifference(w http.ResponseWriter, r *http.Request) {
 		case errors.Is(err, ErrCommitsGone):
 			err = fail(http.StatusNotFound, string(admission.NoSuchCommit), fmt.Sprintf("The repository does not give out the commits of the revisions %d and %d any more.", from.Revision, to.Revision),
 				"Compare them in a clone that has them: git range-diff.")
+		case errors.Is(err, ErrFetching):
+			err = fail(http.StatusServiceUnavailable, string(admission.RepositoryUnreachable), fmt.Sprintf("Git takes long to fetch the commits of the revisions %d and %d.", from.Revision, to.Revision),
+				"Ask again in some minutes, or compare them in a clone that has them: git range-diff.")
 		case errors.Is(err, ErrUnreachable), ctx.Err() != nil && r.Context().Err() == nil:
 			h.Log.Warn("revisions could not be compared", "queue", queue, "change", change, "error", err)
 			err = fail(http.StatusServiceUnavailable, string(admission.RepositoryUnreachable), "The repository did not answer in time.", "Ask again.")

@@ -7,6 +7,7 @@
 package pinning
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,10 +64,30 @@ type Sight struct {
 	at      map[string]string
 	err     error
 	missing gitrepo.Missing
+	// whose has by names who asks for them.
+	whose map[string][]string
 }
 
 // Err returns why the remote did not answer; nil if it did.
 func (s Sight) Err() error { return s.err }
+
+// By notes who asks for entries: who asks for much that takes git long to fetch is the one to wait.
+func (s *Sight) By(who string, entries []*eventsv1.Entry) {
+	if s.whose == nil {
+		s.whose = map[string][]string{}
+	}
+	for _, e := range entries {
+		names := []string{e.Commit}
+		if e.Ref != "" {
+			names = namesOf(e.Ref)
+		}
+		for _, name := range names {
+			if !slices.Contains(s.whose[name], who) {
+				s.whose[name] = append(s.whose[name], who)
+			}
+		}
+	}
+}
 
 // Look asks the remote where all refs of some requests' entries are, at once. It asks nothing if there are none.
 func (p *Pinner) Look(ctx context.Context, requests ...[]*eventsv1.Entry) Sight {
@@ -90,7 +111,7 @@ func (p *Pinner) Look(ctx context.Context, requests ...[]*eventsv1.Entry) Sight 
 // Fetch brings the commits of requests that name no ref into the mirror, all at once. The result is the sight with those that
 // the remote lacks; an error is ErrUnreachable or the context's. head is as for Pin.
 func (p *Pinner) Fetch(ctx context.Context, head string, sight Sight, requests ...[]*eventsv1.Entry) (Sight, error) {
-	wanted := gitrepo.Wanted{Change: true}
+	wanted := gitrepo.Wanted{Change: true, Whose: sight.whose}
 	for _, entries := range requests {
 		for _, e := range entries {
 			if e.Ref == "" && p.costly.of(e.Commit) == nil {
@@ -176,6 +197,9 @@ func (p *Pinner) pin(ctx context.Context, mirror Mirror, entries []*eventsv1.Ent
 	for _, e := range entries {
 		commit, err := p.commitOf(ctx, mirror, e, sight)
 		if err != nil {
+			if errors.Is(err, gitrepo.ErrTooLarge) {
+				err = fmt.Errorf("fetching %s: %w", cmp.Or(e.Ref, e.Commit), err) // another request may have had it fetched, by another name
+			}
 			return pinned, refusalOf(err, nil)
 		}
 		// A remote also serves trees and blobs by their ids.
@@ -242,7 +266,7 @@ func (p *Pinner) commitOf(ctx context.Context, mirror Mirror, e *eventsv1.Entry,
 	if e.Ref == "" {
 		err := sight.missing[e.Commit]
 		if err == nil {
-			err = p.fetchOf(ctx, mirror, gitrepo.Wanted{Commits: []string{e.Commit}}, e.Commit, e.Commit)
+			err = p.fetchOf(ctx, mirror, gitrepo.Wanted{Commits: []string{e.Commit}, Whose: sight.whose}, e.Commit, e.Commit)
 		}
 		p.costly.add(e.Commit, err)
 		if errors.Is(err, gitrepo.ErrNoSuchCommit) {
@@ -259,7 +283,7 @@ func (p *Pinner) commitOf(ctx context.Context, mirror Mirror, e *eventsv1.Entry,
 		case e.Commit != "" && at != e.Commit:
 			return "", &admission.Refusal{Code: admission.RefMoved, Message: fmt.Sprintf("%s is at %s in the repository, and not at %s; land it as it is, or push that commit to it.", e.Ref, events.ShortID(at), events.ShortID(e.Commit))}
 		default:
-			return p.fetched(ctx, e.Ref, name, at)
+			return p.fetched(ctx, e.Ref, name, at, sight.whose)
 		}
 	}
 	return "", missingRef(e.Ref)
@@ -281,11 +305,11 @@ func (p *Pinner) fetchOf(ctx context.Context, mirror Mirror, wanted gitrepo.Want
 
 // fetched brings the commit at a ref into the mirror, by the ref: some servers give out no commit by its id. By then the ref
 // may have moved on; what was seen of it stands.
-func (p *Pinner) fetched(ctx context.Context, ref, name, at string) (string, error) {
+func (p *Pinner) fetched(ctx context.Context, ref, name, at string, whose map[string][]string) (string, error) {
 	if _, err := p.mirror.Resolve(ctx, at); err == nil || !errors.Is(err, gitrepo.ErrNoSuchCommit) {
 		return at, err
 	}
-	err := p.fetchOf(ctx, p.mirror, gitrepo.Wanted{Branches: []string{name}}, name, at)
+	err := p.fetchOf(ctx, p.mirror, gitrepo.Wanted{Branches: []string{name}, Whose: whose}, name, at)
 	if errors.Is(err, gitrepo.ErrNoBranch) {
 		return "", missingRef(ref)
 	}

@@ -1,6 +1,7 @@
 package pinning
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -473,11 +474,11 @@ func TestWhatTakesTooLongToFetchIsRefused(t *testing.T) {
 	f := newFixture(t)
 	f.git("checkout", "--quiet", "--detach")
 	slow := f.commit("slow")
-	f.git("push", "--quiet", "origin", "HEAD:refs/heads/slow")
+	f.git("push", "--quiet", "origin", "HEAD:refs/heads/slow", "HEAD:refs/heads/again")
 	f.git("checkout", "--quiet", "--detach", "main")
 	other := f.commit("other")
 	f.git("push", "--quiet", "origin", "HEAD:refs/heads/other")
-	tooLong := fmt.Errorf("fetching it: git takes longer than 2m0s: %w", gitrepo.ErrTooLarge)
+	tooLong := fmt.Errorf("git takes longer than 2m0s: %w", gitrepo.ErrTooLarge)
 	for _, asked := range [][]*eventsv1.Entry{{{Ref: "slow"}}, {{Commit: slow}}} {
 		name := asked[0].Commit
 		if name == "" {
@@ -500,12 +501,18 @@ func TestWhatTakesTooLongToFetchIsRefused(t *testing.T) {
 		}
 		for range 2 {
 			got, err := ask()
-			if err != nil || got.Problem == nil || got.Problem.Code != admission.BadRequest || !strings.Contains(got.Problem.Message, "longer than 2m0s") {
+			if err != nil || got.Problem == nil || got.Problem.Code != admission.BadRequest || !strings.Contains(got.Problem.Message, "longer than 2m0s") ||
+				!strings.HasPrefix(got.Problem.Message, "Fetching "+cmp.Or(asked[0].Ref, slow)+": ") {
 				t.Errorf("%s then: %+v, %v", name, got.Problem, err)
 			}
 		}
 		if f.mirror.costs != 2 {
 			t.Errorf("%s was fetched %d times", name, f.mirror.costs)
+		}
+		// Who asks for the same commit by another name reads of that.
+		asked = []*eventsv1.Entry{{Ref: "refs/heads/again"}}
+		if got, err := ask(); err != nil || got.Problem == nil || !strings.HasPrefix(got.Problem.Message, "Fetching refs/heads/again: ") {
+			t.Errorf("by another name: %+v, %v", got.Problem, err)
 		}
 	}
 }
