@@ -61,7 +61,7 @@ Exit codes: 0, 1 something lacks (--check), or an error.`,
 			if len(args) > 0 {
 				repo = args[0]
 			}
-			r := run{options: o, out: cmd.OutOrStdout(), logger: logger, during: tell(cmd.ErrOrStderr())}
+			r := run{options: o, out: client.Harmless(cmd.OutOrStdout()), logger: logger, during: tell(cmd.ErrOrStderr())}
 			if !o.yes && !o.asJSON && canAnswer(cmd.InOrStdin()) {
 				r.ask = &asker{bufio.NewReader(cmd.InOrStdin()), r.out}
 			}
@@ -342,9 +342,16 @@ func (r *run) print(value any) error {
 
 // write writes the files, all or none as far as it can be known before.
 func (r *run) write(p *plan, files []writtenFile) error {
+	folder, err := openFolder(p.Clone)
+	if err != nil {
+		return err
+	}
+	defer folder.close()
 	var there []string
 	for i, f := range files {
-		if _, err := os.Stat(f.Path); err == nil {
+		if is, err := folder.has(f.Path); err != nil && !r.dryRun {
+			return fmt.Errorf("nothing is written: %s: %w", f.Path, err)
+		} else if is {
 			there = append(there, f.Path)
 		}
 		files[i].Written = i == 0 || p.Clone != "" // a bare repository has no folders to write to
@@ -369,7 +376,7 @@ func (r *run) write(p *plan, files []writtenFile) error {
 		if !f.Written {
 			continue
 		}
-		out, err := os.OpenFile(f.Path, mode, 0o644)
+		out, err := folder.open(f.Path, mode)
 		if err == nil {
 			_, err = out.WriteString(f.Content)
 			err = errors.Join(err, out.Close())

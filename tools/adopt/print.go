@@ -132,12 +132,12 @@ func (p *plan) next(ctx context.Context, file string, lacks []lack) []string {
 	}
 	up := "landfall up"
 	if shown(file) != configurationFile {
-		up += " --config " + shown(file)
+		up += " --config " + shellQuoted(shown(file))
 	}
 	next = append(next, up)
 	land := func(branch string) {
 		if !p.isRemote() {
-			next = append(next, "git push origin "+branch)
+			next = append(next, "git push origin "+shellQuoted(branch))
 		}
 		next = append(next, "landfall land "+branch+" --wait")
 	}
@@ -145,12 +145,12 @@ func (p *plan) next(ctx context.Context, file string, lacks []lack) []string {
 		return append(next, "landfall land my-branch --wait")
 	}
 	if !p.here() {
-		next = append(next, "cd "+p.Clone)
+		next = append(next, "cd "+shellQuoted(p.Clone))
 	}
 	if len(p.written) > 0 {
 		var files []string
 		for _, m := range p.written {
-			files = append(files, m.File())
+			files = append(files, shellQuoted(m.File()))
 		}
 		next = append(next, "git checkout -b targets && git add "+strings.Join(files, " ")+" && git commit -m 'targets of the merge queue'")
 		land("targets")
@@ -181,10 +181,10 @@ func (p *plan) pushMainline(ctx context.Context) string {
 		command += "-C " + shellQuoted(p.Clone) + " "
 	}
 	if p.isRemote() {
-		return command + "branch " + p.Branch
+		return command + "branch " + shellQuoted(p.Branch)
 	}
 	if _, err := git(ctx, p.Clone, "rev-parse", "--verify", "--quiet", "refs/heads/"+p.Branch); err == nil {
-		return command + "push origin " + p.Branch
+		return command + "push origin " + shellQuoted(p.Branch)
 	}
-	return command + "push origin HEAD:refs/heads/" + p.Branch
+	return command + "push origin HEAD:refs/heads/" + shellQuoted(p.Branch)
 }

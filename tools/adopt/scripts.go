@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"landfall.build/platform/configuration"
+	"landfall.build/tools/client"
 )
 
 // checkingScripts are the names by which a package.json or a Makefile has the repository checked, besides tests and checks of types,
@@ -51,7 +52,7 @@ type unrun struct {
 
 // String says so, for people.
 func (u unrun) String() string {
-	return fmt.Sprintf("No step runs these %s of %s: %s.", u.what, u.file, strings.Join(u.names, ", "))
+	return client.Plain(fmt.Sprintf("No step runs these %s of %s: %s.", u.what, u.file, strings.Join(u.names, ", ")))
 }
 
 // unrunScripts returns the scripts that no step runs, by folder. lines are what steps run besides those of the adapter.

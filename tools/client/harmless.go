@@ -1,6 +1,7 @@
 package client
 
 import (
+	"io"
 	"regexp"
 	"strings"
 	"unicode"
@@ -32,4 +33,16 @@ func harmless(output string) string {
 		}
 		return -1
 	}, controlSequence.ReplaceAllString(output, ""))
+}
+
+// Harmless returns a writer that passes on texts without what controls a terminal: names and files of a repository are in them.
+func Harmless(w io.Writer) io.Writer { return harmlessWriter{w} }
+
+type harmlessWriter struct{ to io.Writer }
+
+func (h harmlessWriter) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(h.to, harmless(string(text))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
 }

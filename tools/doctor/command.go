@@ -72,6 +72,7 @@ func show(out io.Writer, findings []Finding, healthy, asJSON bool) error {
 			Findings []Finding `json:"findings"`
 		}{healthy, append([]Finding{}, findings...)})
 	}
+	out = client.Harmless(out)
 	for _, f := range findings {
 		where := ""
 		if f.Queue != "" {

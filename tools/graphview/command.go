@@ -101,14 +101,14 @@ func (f *flags) run(cmd *cobra.Command, names []string, look func(ctx context.Co
 			fmt.Fprintf(cmd.ErrOrStderr(), "no %s is in the commit or in %s, so this goes by default settings; a queue may have others (--config)\n", configurationFile, f.repo)
 		}
 		for _, file := range f.uncommitted {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s is not committed, so it is no part of %s\n", file, names[0])
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s is not committed, so it is no part of %s\n", client.Plain(file), names[0])
 		}
 	}
 	if err != nil {
 		return err
 	}
 	if !f.asJSON {
-		return result.write(cmd.OutOrStdout())
+		return result.write(client.Harmless(cmd.OutOrStdout()))
 	}
 	encoder := json.NewEncoder(cmd.OutOrStdout())
 	encoder.SetEscapeHTML(false)

@@ -330,3 +330,14 @@ func TestAManifestThatIsNotCommittedIsNamed(t *testing.T) {
 		t.Errorf("%v, and it says %q", err, said)
 	}
 }
+
+// Names of files come from whoever made the commit.
+func TestNamesOfFilesDoNotSteerTheTerminal(t *testing.T) {
+	f := newFixture(t, shop)
+	f.branch("odd", "main", files{"a\x1b[2Jb\x1b]0;title\x07.txt": "one\n"})
+	for _, args := range [][]string{{"targets", "--rev", "odd", "--uncovered"}, {"affected", "--base", "main", "--head", "odd"}} {
+		if out, err := f.run(args...); err != nil || strings.ContainsAny(out, "\x1b\x07") || !strings.Contains(out, ".txt") {
+			t.Errorf("%q: %v\n%q", args, err, out)
+		}
+	}
+}

@@ -33,9 +33,15 @@ func (f *flags) settings(ctx context.Context, s *source, trees []string) (config
 		if queue, err = f.choose(ctx, config, where); err != nil {
 			return queue, err
 		}
+		asked := queue
+		if f.config == "" {
+			distrust(&queue)
+			asked = queue
+			asked.Steps.Environment.Variables = nil // some name programs, and where they are fetched from
+		}
 		if len(config.Broker.Brokers) == 0 && f.toolchain == "" {
 			// As `landfall up` does; who has no go command here sees other hashes, and the same targets.
-			queue.Analysis, _ = buildgraph.WithToolchains(ctx, queue)
+			queue.Analysis, _ = buildgraph.WithToolchains(ctx, asked)
 		}
 	} else if f.queue != "" {
 		return queue, fmt.Errorf("--queue %s: neither is there a %s in the root of the tree or of the clone, nor --config", f.queue, configurationFile)
@@ -99,6 +105,17 @@ func (f *flags) settings(ctx context.Context, s *source, trees []string) (config
 		queue.Analysis.Timeout = f.timeout
 	}
 	return queue, nil
+}
+
+// distrust replaces what the configuration of a repository says about programs that run here, and about what they reach: whoever looks at a
+// commit need not trust it. The programs are the caller's own.
+func distrust(queue *configuration.Queue) {
+	own := configuration.NewQueue("", configuration.Defaults{Path: os.Getenv("PATH")})
+	queue.Analysis.Bazel.Binary = own.Analysis.Bazel.Binary
+	queue.Steps.Environment.Path = own.Steps.Environment.Path
+	queue.Steps.Isolation = own.Steps.Isolation
+	queue.Steps.Network, queue.Steps.NetworkDeny = own.Steps.Network, own.Steps.NetworkDeny
+	queue.Steps.Read, queue.Steps.Write = own.Steps.Read, own.Steps.Write
 }
 
 // bazelLimit is how long a query of Bazel may take by default; it is part of no hash.

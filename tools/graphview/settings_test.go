@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"landfall.build/platform/configuration"
 )
 
 // hash is what `landfall targets` says of a target.
@@ -119,6 +121,42 @@ func TestTheTreeMayHoldTheConfiguration(t *testing.T) {
 		t.Errorf("a configuration that is not valid: %v", err)
 	}
 	f.read(&l, "targets", "--rev", "broken", "--adapter", "go")
+}
+
+// `landfall targets --rev` of somebody's branch ran the program that the branch's own configuration named as the go command.
+func TestTheTreesConfigurationRunsNoProgram(t *testing.T) {
+	f := newFixture(t, shop)
+	bin := t.TempDir()
+	ran := filepath.Join(bin, "ran")
+	if err := os.WriteFile(filepath.Join(bin, "go"), []byte("#!/bin/sh\n: > "+ran+"\necho go1.99\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := configurationOf("shop.git", "  main: {repository: shop, analysis: {adapter: go}, steps: {environment: {path: "+bin+"}}}\n")
+	f.branch("configured", "main", files{configurationFile: text})
+	has := func() bool { _, err := os.Stat(ran); return err == nil }
+	f.hash("shop/money", "--rev", "configured")
+	if has() {
+		t.Error("that of the tree")
+	}
+	file := filepath.Join(f.dir, configurationFile)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f.hash("shop/money"); has() {
+		t.Error("that of the clone, where it may be checked out")
+	}
+	if f.hash("shop/money", "--config", file); !has() {
+		t.Error("not even where it is named")
+	}
+	queue := configuration.Queue{}
+	queue.Analysis.Bazel.Binary, queue.Steps.Isolation, queue.Steps.Network = "/tmp/evil", configuration.IsolationOff, "host"
+	queue.Steps.Read, queue.Steps.Write, queue.Steps.Environment.Path = []string{"/"}, []string{"/"}, "/tmp"
+	distrust(&queue)
+	own := configuration.NewQueue("", configuration.Defaults{Path: os.Getenv("PATH")})
+	if fmt.Sprint(queue.Analysis.Bazel.Binary, queue.Steps.Isolation, queue.Steps.Network, queue.Steps.Read, queue.Steps.Write, queue.Steps.Environment.Path) !=
+		fmt.Sprint(own.Analysis.Bazel.Binary, own.Steps.Isolation, own.Steps.Network, own.Steps.Read, own.Steps.Write, own.Steps.Environment.Path) {
+		t.Errorf("it says what runs here: %+v", queue)
+	}
 }
 
 // landfall init leaves it in the clone, and its advice is landfall targets --uncovered.

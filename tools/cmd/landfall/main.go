@@ -32,7 +32,7 @@ func main() {
 	err := root().ExecuteContext(ctx)
 	code, silent := exitCode(err)
 	if err != nil && !silent && !errors.Is(err, context.Canceled) {
-		fmt.Fprintln(os.Stderr, "landfall:", err)
+		fmt.Fprintln(client.Harmless(os.Stderr), "landfall:", err)
 	}
 	os.Exit(code)
 }
