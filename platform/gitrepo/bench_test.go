@@ -4,12 +4,21 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 )
 
-const benchFiles, benchPerDir = 10_000, 10
+const benchPerDir = 10
 
-// benchRepo has 10,000 files in 1,000 directories, and n commits that each change one.
+// benchFiles is how many files the repository of benchRepo has: LANDFALL_BENCH_FILES, else 10,000.
+var benchFiles = func() int {
+	if n, err := strconv.Atoi(os.Getenv("LANDFALL_BENCH_FILES")); err == nil && n > 0 {
+		return n
+	}
+	return 10_000
+}()
+
+// benchRepo has benchFiles files, ten in each directory, and n commits that each change one.
 func benchRepo(b *testing.B, n int) (*fixture, []string) {
 	b.Helper()
 	f := newFixture(b)
