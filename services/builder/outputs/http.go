@@ -14,6 +14,8 @@ import (
 
 	remoteexecution "github.com/bazelbuild/remote-apis/build/bazel/remote/execution/v2"
 	"google.golang.org/protobuf/proto"
+
+	"landfall.build/platform/bucket"
 )
 
 // HTTP is a Bazel remote cache by HTTP: entries are in its action cache, under URL/ac, files in its content-addressed storage,
@@ -27,7 +29,7 @@ type HTTP struct {
 
 // NewHTTP returns the cache at an address.
 func NewHTTP(url, user, password string, security *tls.Config) *HTTP {
-	return &HTTP{URL: strings.TrimSuffix(url, "/"), User: user, Password: password, client: &http.Client{Transport: transport(security)}}
+	return &HTTP{URL: strings.TrimSuffix(url, "/"), User: user, Password: password, client: &http.Client{Transport: bucket.Transport(security)}}
 }
 
 // do sends a request, and returns the answer, whose body must be closed, if its status is one of success.

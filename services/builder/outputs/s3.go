@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
-	"net/url"
-	"strings"
 
 	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
 
+	"landfall.build/platform/bucket"
 	"landfall.build/platform/configuration"
 )
 
@@ -25,45 +22,13 @@ type S3 struct {
 	single int64
 }
 
-const (
-	// mostSingle is S3.single of a new one, in bytes: a request that fails is sent again as a whole.
-	mostSingle = 64 << 20
-	// mostTries is how often a request is sent if it fails by chance.
-	mostTries = 3
-)
+// mostSingle is S3.single of a new one, in bytes: a request that fails is sent again as a whole.
+const mostSingle = 64 << 20
 
-// NewS3 returns the bucket at s3://bucket/prefix. Without a user the credentials are those that AWS's variables and its file of
-// credentials have.
+// NewS3 returns the bucket at s3://bucket/prefix, as [bucket.Open] does.
 func NewS3(address string, place configuration.SharedBucket, user, password string, security *tls.Config) (*S3, error) {
-	at, err := url.Parse(address)
-	if err != nil {
-		return nil, errors.New("url is not an address")
-	}
-	endpoint, err := url.Parse(place.Endpoint)
-	if err != nil {
-		return nil, errors.New("s3.endpoint is not an address")
-	}
-	if place.Endpoint == "" {
-		endpoint = &url.URL{Scheme: "https", Host: "s3." + place.Region + ".amazonaws.com"}
-	}
-	own := credentials.NewStaticV4(user, password, "")
-	if user == "" {
-		own = credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}})
-	}
-	client, err := minio.NewCore(endpoint.Host, &minio.Options{
-		Creds: own, Secure: endpoint.Scheme == "https", Transport: transport(security), Region: place.Region, MaxRetries: mostTries,
-		BucketLookup: map[string]minio.BucketLookupType{
-			configuration.AddressingAuto: minio.BucketLookupAuto, configuration.AddressingPath: minio.BucketLookupPath, configuration.AddressingVirtual: minio.BucketLookupDNS,
-		}[place.Addressing],
-	})
-	if err != nil {
-		return nil, err
-	}
-	s := &S3{client: client, bucket: at.Host, prefix: strings.Trim(at.Path, "/"), single: mostSingle}
-	if s.prefix != "" {
-		s.prefix += "/"
-	}
-	return s, nil
+	b, err := bucket.Open(address, place, user, password, security)
+	return &S3{client: b.Client, bucket: b.Name, prefix: b.Prefix, single: mostSingle}, err
 }
 
 func (s *S3) entry(id string) string  { return s.prefix + "entries/" + id }
