@@ -521,6 +521,8 @@ type Broker struct {
 	Partitions int `yaml:"partitions" minimum:"1" maximum:"1024"`
 	// Replication is the number of copies of every partition.
 	Replication int `yaml:"replication" minimum:"1" maximum:"15"`
+	// Archive has the log's old records.
+	Archive Archive `yaml:"archive"`
 }
 
 // Gateway configures the API.

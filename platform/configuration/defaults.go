@@ -38,7 +38,7 @@ func New(d Defaults) *Configuration {
 		Version:  1,
 		Data:     ".landfall",
 		Builder:  Builder{Pool: DefaultPool, Workers: d.Workers, Lease: 10 * time.Second, Remember: 1 << 14, Outputs: defaultSharedOutputs},
-		Broker:   Broker{TLS: BrokerTLS{Enabled: Off}, SASL: BrokerSASL{Mechanism: SASLNone}, Partitions: 4, Replication: 1},
+		Broker:   Broker{TLS: BrokerTLS{Enabled: Off}, SASL: BrokerSASL{Mechanism: SASLNone}, Partitions: 4, Replication: 1, Archive: DefaultArchive},
 		Gateway:  Gateway{Listen: "127.0.0.1:7878"},
 		Access:   Access{Mode: AccessOpen, OpenNetwork: Off, Logs: "viewer", Requests: RequestsAccept, Rate: 50, Sessions: defaultSessions},
 		Outcomes: Outcomes{Format: OutcomesJSON},

@@ -48,6 +48,7 @@ func checkRules(c *Configuration, f *findings) {
 		first[broker] = i
 	}
 	checkBrokerAccess(c.Broker, root.child("broker"), f)
+	checkArchive(c.Broker.Archive, root.child("broker").child("archive"), f)
 	checkGateway(c.Gateway, root.child("gateway"), f)
 	logs := root.child("retention").child("logs")
 	if k, age, failed := c.Retention.Logs, logs.child("age"), logs.child("failed_age"); f.sound(age, failed) && k.FailedAge < k.Age {

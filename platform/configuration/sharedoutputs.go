@@ -117,15 +117,23 @@ func checkSharedOutputs(o SharedOutputs, at *path, f *findings) {
 	if where := at.child("token_header"); f.sound(where) && (!headerName.MatchString(o.TokenHeader) || slices.Contains([]string{"te", "host", "content-type", "user-agent"}, o.TokenHeader) || strings.HasPrefix(o.TokenHeader, "grpc-") || strings.HasSuffix(o.TokenHeader, "-bin")) {
 		f.add(where, fmt.Sprintf("is %s, must be the name of a header, in small letters", quote(o.TokenHeader)), "as in authorization or x-api-key")
 	}
-	if o.CA != "" && !filepath.IsAbs(o.CA) {
-		f.add(at.child("ca"), fmt.Sprintf("is %s, must be an absolute path", quote(o.CA)), "as in /etc/landfall/ca.pem")
+	checkAuthorities(o.CA, at.child("ca"), f)
+	checkSharedBucket(o.S3, o.Protocol() == OutputsByS3, at.child("s3"), f)
+}
+
+func checkAuthorities(file string, at *path, f *findings) {
+	if file != "" && !filepath.IsAbs(file) {
+		f.add(at, fmt.Sprintf("is %s, must be an absolute path", quote(file)), "as in /etc/landfall/ca.pem")
 	}
-	s3 := at.child("s3")
-	if f.sound(s3) && o.S3 != defaultSharedBucket && o.Protocol() != OutputsByS3 {
-		f.add(s3, "is for a bucket, and url names none", "take it out, or give a url as in s3://bucket/landfall")
+}
+
+// checkSharedBucket checks where a bucket is; isBucket says whether there is one.
+func checkSharedBucket(b SharedBucket, isBucket bool, at *path, f *findings) {
+	if f.sound(at) && b != defaultSharedBucket && !isBucket {
+		f.add(at, "is for a bucket, and url names none", "take it out, or give a url as in s3://bucket/landfall")
 	}
-	if where := s3.child("endpoint"); f.sound(where) && o.S3.Endpoint != "" {
-		if e, err := url.Parse(o.S3.Endpoint); !isEndpoint(o.S3.Endpoint) || err != nil || strings.Trim(e.Path, "/") != "" || e.RawQuery != "" {
+	if where := at.child("endpoint"); f.sound(where) && b.Endpoint != "" {
+		if e, err := url.Parse(b.Endpoint); !isEndpoint(b.Endpoint) || err != nil || strings.Trim(e.Path, "/") != "" || e.RawQuery != "" {
 			f.add(where, "is not the address of a service", "as in https://s3.example.com, without the bucket")
 		}
 	}

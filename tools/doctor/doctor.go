@@ -92,6 +92,8 @@ var meanings = map[string]meaning{
 	"network_unreached":       {Warning, "Steps that use it fail.", "Name a proxy or registry on another machine, or set steps.network: host, with which steps reach all that listens on this one."},
 	"broker_unreachable":      {Error, "Nothing is decided or landed without the log.", "Start Kafka, or correct broker.brokers."},
 	"topics_unfit":            {Error, "Services do not start on a log that forgets, or whose topics do not fit each other.", ""},
+	"log_cut":                 {Error, "Services do not start on a log whose beginning is neither with the brokers nor in the archive.", ""},
+	"archive_unreadable":      {Error, "A service that needs old records of the log does not start, or stands still.", "Reach broker.archive.url from this machine, and give its account the right to list and to read there."},
 	"rights_missing":          {Warning, "The services that it names cannot work under this account.", "Allow it, if one of them is to run here: landfall access kafka --print has the commands."},
 	"rights_needless":         {Warning, "Whoever gets hold of that account can do it, too.", "Take it away with kafka-acls; landfall access kafka --print has what the account needs. A cluster without ACLs allows everything."},
 	"dead_letters":            {Warning, "Somebody's land request, or a record of a service, was not understood.", "Read them: landfall dead-letters."},

@@ -20,6 +20,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/configuration"
@@ -239,6 +241,18 @@ var faults = map[string]func(p *patient){
 		p.rest = fmt.Sprintf("broker: {brokers: [%q], partitions: 1, replication: 1}\n", freeAddress(p.t))
 	},
 	"topics_unfit": func(p *patient) { p.broker(); p.log(2) },
+	"log_cut": func(p *patient) {
+		p.broker()
+		l := p.log(1)
+		if deleted, err := l.Admin().DeleteRecords(p.t.Context(), kadm.Offsets{events.TopicChanges: {0: {Topic: events.TopicChanges, At: 1}}}); err != nil || deleted.Error() != nil {
+			p.t.Fatal(err, deleted.Error())
+		}
+	},
+	"archive_unreadable": func(p *patient) {
+		p.broker()
+		p.log(1)
+		p.rest = strings.Replace(p.rest, "broker: {", fmt.Sprintf("broker: {archive: {url: %q}, ", filepath.Join(p.t.TempDir(), "none")), 1)
+	},
 	"dead_letters": func(p *patient) {
 		p.broker()
 		if _, err := p.log(1).Append(p.t.Context(), events.TopicDeadLetters, 0, events.Envelope{

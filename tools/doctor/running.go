@@ -14,6 +14,7 @@ import (
 
 	"landfall.build/events"
 	"landfall.build/platform/health"
+	"landfall.build/platform/journal/archive"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/kafka/credentials"
 	"landfall.build/platform/journal/rights"
@@ -35,10 +36,21 @@ func (x *examination) log(ctx context.Context) {
 	if len(x.config.Broker.Brokers) == 0 {
 		return
 	}
+	old, err := archive.Open(ctx, x.config.Broker.Archive)
+	if err == nil && old != nil {
+		_, err = old.Ends(ctx)
+	}
+	if err != nil {
+		x.add("archive_unreadable", "", err.Error(), "")
+		return
+	}
 	o := kafka.Options{Brokers: x.config.Broker.Brokers, ClientID: "landfall-doctor", Log: x.Logger, Partitions: int32(x.config.Broker.Partitions), Wait: x.Wait,
-		Client: broker.Access(x.config, x.config.Broker.Brokers, rights.Operator)}
+		Client: broker.Access(x.config, x.config.Broker.Brokers, rights.Operator), Archive: old}
 	if err := kafka.Check(ctx, o); errors.Is(err, kafka.ErrNoBroker) {
 		x.add("broker_unreachable", "", err.Error(), "")
+		return
+	} else if errors.Is(err, kafka.ErrCut) {
+		x.add("log_cut", "", err.Error(), "")
 		return
 	} else if err != nil {
 		x.add("topics_unfit", "", err.Error(), "")

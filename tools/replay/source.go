@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal/archive"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/rights"
 	"landfall.build/tools/embedded/broker"
@@ -25,6 +27,10 @@ type Source struct {
 	Data string
 	// Config is a configuration file that names either.
 	Config string
+	// Archive is a folder, or a bucket, with the log's old records. Empty: the configuration's.
+	Archive string
+	// Account is the one by which the brokers are asked; that of people's commands if it is empty.
+	Account string
 	// Load reads a configuration file.
 	Load func(file string) (*configuration.Configuration, error)
 }
@@ -34,6 +40,7 @@ func (s *Source) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.Config, "config", "landfall.config.yaml", "configuration file, which names the brokers or the data directory")
 	flags.StringSliceVar(&s.Brokers, "brokers", nil, "host:port of the log's brokers")
 	flags.StringVar(&s.Data, "data", "", "data directory of a landfall up, running or not")
+	flags.StringVar(&s.Archive, "archive", "", "folder, or s3://bucket/prefix, with the log's old records (default: the configuration's broker.archive.url)")
 }
 
 // Open opens the log to be read; the function gives back what it took.
@@ -52,6 +59,10 @@ func (s Source) Open(ctx context.Context, logger *slog.Logger) (*kafka.Log, func
 			}
 		}
 	}
+	old, err := s.openArchive(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
 	closeBroker := func() {}
 	if len(brokers) == 0 {
 		addresses, started, err := findBroker(ctx, data, logger)
@@ -65,9 +76,9 @@ func (s Source) Open(ctx context.Context, logger *slog.Logger) (*kafka.Log, func
 	}
 	client := func() []kgo.Opt { return broker.WithSecret(broker.SecretIn(folderOf(data), brokers)) }
 	if c != nil && (c.Broker.Secured() || c.Broker.SecretFile != "") {
-		client = broker.Access(c, brokers, rights.Operator)
+		client = broker.Access(c, brokers, cmp.Or(s.Account, rights.Operator))
 	}
-	log, err := kafka.Open(ctx, kafka.Options{Brokers: brokers, ClientID: "landfall-replay", Log: logger, Client: client})
+	log, err := kafka.Open(ctx, kafka.Options{Brokers: brokers, ClientID: "landfall-replay", Log: logger, Client: client, Archive: old})
 	if err != nil {
 		closeBroker()
 		return nil, nil, err
@@ -76,6 +87,24 @@ func (s Source) Open(ctx context.Context, logger *slog.Logger) (*kafka.Log, func
 		log.Close()
 		closeBroker()
 	}, nil
+}
+
+// openArchive returns the archive that the flag or the configuration names; the rest of what the configuration says holds for both.
+func (s Source) openArchive(ctx context.Context, c *configuration.Configuration) (*archive.Archive, error) {
+	place := configuration.DefaultArchive
+	if c != nil {
+		place = c.Broker.Archive
+	}
+	if s.Archive != "" {
+		place.URL = s.Archive
+		if !place.IsBucket() {
+			place.S3 = configuration.DefaultArchive.S3
+		}
+	}
+	if problem := place.Problem(); problem != "" {
+		return nil, fmt.Errorf("--archive %s %s", s.Archive, problem)
+	}
+	return archive.Open(ctx, place)
 }
 
 // folderOf returns the broker's folder of a data directory, which may be that folder itself.

@@ -27,14 +27,17 @@ const recordOverhead = 512
 
 // cursor is the queue of one partition between the reader and its owner.
 type cursor struct {
-	at     place
-	start  int64
-	pace   pace
-	parts  *journal.Assembler
-	reader *reader
-	ready  chan struct{}
+	at    place
+	start int64
+	pace  pace
+	parts *journal.Assembler
+	ready chan struct{}
+	// room is signalled when the queue is short again while it is filled from the archive.
+	room chan struct{}
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// reader fills the queue; nil while the archive does.
+	reader *reader
 	queue  []*kgo.Record
 	bytes  int
 	paused bool
@@ -44,14 +47,17 @@ type cursor struct {
 }
 
 func newCursor(at place, start, from int64, p pace) *cursor {
-	return &cursor{at: at, start: start, pace: p, parts: journal.NewAssembler(from), ready: make(chan struct{}, 1), done: make(chan struct{})}
+	return &cursor{at: at, start: start, pace: p, parts: journal.NewAssembler(from), ready: make(chan struct{}, 1),
+		room: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 func sizeOf(r *kgo.Record) int { return len(r.Key) + len(r.Value) + recordOverhead }
 
-func (c *cursor) signal() {
+func (c *cursor) signal() { raise(c.ready) }
+
+func raise(flag chan struct{}) {
 	select {
-	case c.ready <- struct{}{}:
+	case flag <- struct{}{}:
 	default:
 	}
 }
@@ -72,6 +78,26 @@ func (c *cursor) put(records []*kgo.Record) {
 		c.reader.pause(c.at)
 	}
 	c.signal()
+}
+
+// putArchived puts a record of the archive, and waits until the queue has room for the next.
+func (c *cursor) putArchived(ctx context.Context, r *kgo.Record) error {
+	c.mu.Lock()
+	c.queue = append(c.queue, r)
+	c.bytes += sizeOf(r)
+	c.paused = c.bytes > c.pace.queued
+	full := c.paused
+	c.signal()
+	c.mu.Unlock()
+	if !full {
+		return ctx.Err()
+	}
+	select {
+	case <-c.room:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // fail ends the cursor with an error, after what is queued.
@@ -100,7 +126,11 @@ func (c *cursor) pop() (*kgo.Record, error) {
 	c.bytes -= sizeOf(r)
 	if c.paused && c.bytes < c.pace.queued/4 {
 		c.paused = false
-		c.reader.resume(c)
+		if c.reader == nil {
+			raise(c.room)
+		} else {
+			c.reader.resume(c)
+		}
 	}
 	if len(c.queue) > 0 || c.err != nil {
 		c.signal()
@@ -124,15 +154,28 @@ func (c *cursor) TryNext() (e journal.Entry, ok bool, err error) {
 // Next implements journal.Cursor.
 func (c *cursor) Next(ctx context.Context) (journal.Entry, error) {
 	for {
-		e, ok, err := c.TryNext()
-		if ok || err != nil {
-			return e, err
+		r, err := c.wait(ctx)
+		if err != nil {
+			return journal.Entry{}, err
+		}
+		if e, ok := c.parts.Add(recordOf(r)); ok {
+			return e, nil
+		}
+	}
+}
+
+// wait waits for the next record of a partition, as it is in the log.
+func (c *cursor) wait(ctx context.Context) (*kgo.Record, error) {
+	for {
+		r, err := c.pop()
+		if r != nil || err != nil {
+			return r, err
 		}
 		select {
 		case <-c.ready:
 		case <-c.done:
 		case <-ctx.Done():
-			return journal.Entry{}, ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 }
@@ -151,6 +194,9 @@ func (c *cursor) Close() {
 	c.queue, c.bytes = nil, 0
 	close(c.done)
 	c.signal()
+	r := c.reader
 	c.mu.Unlock()
-	c.reader.drop(c)
+	if r != nil {
+		r.drop(c)
+	}
 }

@@ -78,6 +78,9 @@ func Check(ctx context.Context, o Options) error {
 	if err == nil && o.Partitions > 0 && n != o.Partitions {
 		return wrongPartitions(events.TopicChanges, n, o.Partitions)
 	}
+	if err == nil {
+		err = checkBeginning(ctx, kadm.NewClient(client), o.Archive)
+	}
 	return withRights(client, err)
 }
 
@@ -111,6 +114,12 @@ func (l *Log) prepareOnce(ctx context.Context) error {
 	}
 	var err error
 	if l.partitions, err = commonPartitions(ctx, kadm.NewClient(l.client)); err != nil {
+		return err
+	}
+	if err := checkBeginning(ctx, kadm.NewClient(l.client), l.options.Archive); err != nil {
+		return err
+	}
+	if err := l.checkArchive(ctx); err != nil {
 		return err
 	}
 	return l.identify(ctx)
@@ -185,6 +194,9 @@ func (l *Log) identify(ctx context.Context) error {
 					created.Partitions, l.partitions)
 			}
 			l.id = created.LogId
+			if l.options.Archive != nil {
+				l.options.Archive.Of(l.id)
+			}
 			return nil
 		}
 		var id [16]byte

@@ -18,6 +18,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"landfall.build/platform/journal/archive"
 	"landfall.build/platform/telemetry"
 )
 
@@ -42,6 +43,8 @@ type Options struct {
 	// Client, if set, returns the options of every client: TLS, SASL, a dialer. Open calls it for each attempt to reach a
 	// broker.
 	Client func() []kgo.Opt
+	// Archive, if set, has the records that were deleted from the brokers.
+	Archive *archive.Archive
 
 	// client is what it returned when a broker answered.
 	client []kgo.Opt

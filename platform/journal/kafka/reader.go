@@ -46,7 +46,8 @@ func newReader(o Options, p pace) (*reader, error) {
 	return r, nil
 }
 
-// take makes a cursor's partition this client's, unless it reads it already, or at another pace.
+// take makes a cursor's partition this client's, unless it reads it already, or at another pace. It reports whether the cursor needs
+// no other reader.
 func (r *reader) take(c *cursor) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,6 +59,11 @@ func (r *reader) take(c *cursor) bool {
 			return false
 		}
 		delete(r.retired, c.at)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return true
 	}
 	r.cursors[c.at] = c
 	c.reader = r
@@ -139,8 +145,8 @@ func (r *reader) close() {
 	r.client.Close()
 }
 
-// Follow implements journal.Log. An offset beyond the end is waited for; one that was deleted from the
-// log is an error.
+// Follow implements journal.Log. An offset beyond the end is waited for. Records that were deleted from the brokers come from the
+// archive.
 func (l *Log) Follow(ctx context.Context, topic string, partition int32, from int64) (journal.Cursor, error) {
 	return l.follow(ctx, topic, partition, from, fast)
 }
@@ -162,28 +168,40 @@ func (l *Log) follow(ctx context.Context, topic string, partition int32, from in
 	if err != nil {
 		return nil, err
 	}
-	if first > from {
-		return nil, fmt.Errorf("records %d to %d of %s/%d are gone from the log: it must keep all (retention.ms=-1)",
-			from, first-1, topic, partition)
+	start := min(end, journal.ReadFrom(from))
+	if l.options.Archive == nil {
+		if first > from {
+			return nil, cutAt(topic, partition, first)
+		}
+		start = max(first, start)
 	}
-	c := newCursor(place{topic, partition}, max(first, min(end, journal.ReadFrom(from))), from, p)
+	c := newCursor(place{topic, partition}, start, from, p)
+	if start >= first {
+		return c, l.attach(c)
+	}
+	go l.readArchive(c)
+	return c, nil
+}
+
+// attach gives a cursor to a reader, which begins at the cursor's start.
+func (l *Log) attach(c *cursor) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return nil, journal.ErrClosed
+		return journal.ErrClosed
 	}
 	for _, r := range l.readers {
 		if r.take(c) {
-			return c, nil
+			return nil
 		}
 	}
-	r, err := newReader(l.options, p)
+	r, err := newReader(l.options, c.pace)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	l.readers = append(l.readers, r)
 	r.take(c)
-	return c, nil
+	return nil
 }
 
 func recordOf(r *kgo.Record) journal.Record {

@@ -20,6 +20,8 @@ const (
 	Clients = "clients"
 	// Up is that of `landfall up` on a cluster: every service in one process.
 	Up = "up"
+	// Archiver is that of `landfall archive`.
+	Archiver = "archiver"
 	// Admin is that of `landfall access kafka --apply`. It may change ACLs, and the table has no row of it.
 	Admin = "admin"
 )
@@ -57,12 +59,12 @@ func Services() []string {
 }
 
 // Accounts returns every account of the table.
-func Accounts() []string { return append(Services(), Up, Operator, Clients) }
+func Accounts() []string { return append(Services(), Up, Operator, Archiver, Clients) }
 
 // Reads and Writes report whether an account may read a topic, and write it.
 func Reads(account string, t events.Topic) bool {
 	switch account {
-	case Operator:
+	case Operator, Archiver:
 		return true
 	case Up:
 		return slices.ContainsFunc(Services(), func(s string) bool { return Reads(s, t) })
@@ -87,6 +89,9 @@ func Writes(account string, t events.Topic) bool {
 
 // Creates reports whether an account makes topics that are missing. One service does, so that the others need no right to.
 func Creates(account string) bool { return account == events.ServiceGateway || account == Up }
+
+// Deletes reports whether an account deletes records, which it has put into the archive.
+func Deletes(account string) bool { return account == Archiver }
 
 // shares reports whether the partitions are shared out among the processes of a service, by a consumer group.
 func shares(service string) bool {
@@ -115,6 +120,9 @@ func Of(account string) []Right {
 	if Creates(account) {
 		every = append(every, kadm.OpCreate)
 	}
+	if Deletes(account) {
+		every = append(every, kadm.OpDelete)
+	}
 	on(Topic, TopicPrefix, true, every...)
 	for _, t := range events.Topics() {
 		var operations []kadm.ACLOperation
@@ -131,6 +139,8 @@ func Of(account string) []Right {
 	switch account {
 	case Operator:
 		on(Group, TopicPrefix, true, kadm.OpDescribe)
+		return out
+	case Archiver:
 		return out
 	case Up:
 		on(Group, StatusPrefix, true, kadm.OpRead, kadm.OpDescribe)
@@ -162,7 +172,7 @@ func (r Right) ACL(principal string) *kadm.ACLBuilder {
 // OperationNames returns the operations as kafka-acls.sh takes them.
 func (r Right) OperationNames() []string {
 	names := map[kadm.ACLOperation]string{
-		kadm.OpRead: "Read", kadm.OpWrite: "Write", kadm.OpCreate: "Create", kadm.OpDescribe: "Describe", kadm.OpDescribeConfigs: "DescribeConfigs",
+		kadm.OpRead: "Read", kadm.OpWrite: "Write", kadm.OpCreate: "Create", kadm.OpDescribe: "Describe", kadm.OpDescribeConfigs: "DescribeConfigs", kadm.OpDelete: "Delete",
 	}
 	var out []string
 	for _, o := range r.Operations {
@@ -191,6 +201,9 @@ func Markdown() string {
 		}
 		if Creates(account) {
 			writes = append(writes, "creates all")
+		}
+		if Deletes(account) {
+			writes = append(writes, "deletes of all")
 		}
 		for _, r := range Of(account) {
 			if r.Kind != Group {

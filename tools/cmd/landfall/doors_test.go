@@ -15,7 +15,7 @@ import (
 // changeNothing are the commands that change no queue: they read, or are the services themselves, or work on what is the user's own. A command
 // is here, or it has a row in the table of doors.
 var changeNothing = []string{
-	"landfall", "landfall access", "landfall access explain", "landfall access kafka", "landfall affected", "landfall analytics", "landfall analyzer", "landfall audit", "landfall broker",
+	"landfall", "landfall access", "landfall access explain", "landfall access kafka", "landfall affected", "landfall analytics", "landfall analyzer", "landfall archive", "landfall audit", "landfall broker",
 	"landfall builder", "landfall completion", "landfall conflicts", "landfall dead-letters", "landfall demo", "landfall doctor", "landfall enumerator", "landfall explain",
 	"landfall flakes", "landfall gateway", "landfall historian", "landfall history", "landfall hosts", "landfall hosts doctor", "landfall init", "landfall kills", "landfall kills intruder", "landfall lander", "landfall log", "landfall login", "landfall logout", "landfall logs",
 	"landfall models", "landfall models compare", "landfall models list", "landfall models show", "landfall outcomes", "landfall plan", "landfall pools", "landfall prioritizer",

@@ -13,6 +13,7 @@ import (
 	"landfall.build/events"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/health"
+	"landfall.build/platform/journal/archive"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/ownership"
 	"landfall.build/services/tracer"
@@ -103,10 +104,14 @@ func serviceCommand(name string) *cobra.Command {
 				}
 				instance = host
 			}
+			old, err := archive.Open(cmd.Context(), config.Broker.Archive)
+			if err != nil {
+				return err
+			}
 			log, err := kafka.Open(cmd.Context(), kafka.Options{
 				Brokers: brokers, ClientID: "landfall-" + name, Log: logger,
 				Partitions: int32(config.Broker.Partitions), Replication: int16(config.Broker.Replication),
-				Client: broker.Access(config, brokers, name),
+				Client: broker.Access(config, brokers, name), Archive: old,
 			})
 			if err != nil {
 				return err

@@ -11,6 +11,7 @@ import (
 	"landfall.build/platform/journal"
 	"landfall.build/tools/access"
 	"landfall.build/tools/adopt"
+	"landfall.build/tools/archive"
 	"landfall.build/tools/audit"
 	"landfall.build/tools/client"
 	"landfall.build/tools/demo"
@@ -29,7 +30,7 @@ import (
 // toolCommands are the commands that are no part of the running queue.
 func toolCommands() []*cobra.Command {
 	warnings := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return []*cobra.Command{access.Command(loadConfiguration), adopt.Command(warnings), audit.Command(warnings), demo.Command(version), doctor.Command(defaultConfig, warnings), history.Command(loadConfiguration), kills.Command(version), logview.Command(loadConfiguration), logview.DeadLettersCommand(loadConfiguration), plan.Command(), replay.Command(version, loadConfiguration, warnings), simulate.Command(loadConfiguration, warnings), traceview.Command(version, loadConfiguration), train.Command(loadConfiguration, version, warnings), trained.Command(loadConfiguration, warnings)}
+	return []*cobra.Command{access.Command(loadConfiguration), adopt.Command(warnings), archive.Command(loadConfiguration, warnings), audit.Command(warnings), demo.Command(version), doctor.Command(defaultConfig, warnings), history.Command(loadConfiguration), kills.Command(version), logview.Command(loadConfiguration), logview.DeadLettersCommand(loadConfiguration), plan.Command(), replay.Command(version, loadConfiguration, warnings), simulate.Command(loadConfiguration, warnings), traceview.Command(version, loadConfiguration), train.Command(loadConfiguration, version, warnings), trained.Command(loadConfiguration, warnings)}
 }
 
 // logFlags adds the flags that say where the log is, and returns what opens it.

@@ -16,6 +16,7 @@ import (
 	"landfall.build/events"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/health"
+	"landfall.build/platform/journal/archive"
 	"landfall.build/platform/journal/kafka"
 	"landfall.build/platform/journal/ownership"
 	"landfall.build/platform/journal/rights"
@@ -72,9 +73,14 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		access = b.Client
 		c = withToolchains(ctx, c, o.Logger)
 	}
+	old, err := archive.Open(ctx, c.Broker.Archive)
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
 	log, err := kafka.Open(ctx, kafka.Options{
 		Brokers: s.brokers, ClientID: "landfall", Log: o.Logger, Partitions: int32(c.Broker.Partitions), Replication: int16(c.Broker.Replication),
-		Client: access,
+		Client: access, Archive: old,
 	})
 	if err != nil {
 		s.Close()

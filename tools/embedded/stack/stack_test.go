@@ -114,6 +114,14 @@ func outside(t *testing.T) string {
 // configured is for one queue on an empty log: the embedded broker's, or that of a real Kafka where one is named.
 func configured(t *testing.T, r *repository, data string) *configuration.Configuration {
 	t.Helper()
+	c := parsed(t, r, data)
+	replaytest.AtEnd(t, c.Broker.Brokers, data)
+	return c
+}
+
+// parsed is configured for a test that verifies the log itself.
+func parsed(t *testing.T, r *repository, data string) *configuration.Configuration {
+	t.Helper()
 	c, err := configuration.Parse([]byte(fmt.Sprintf(`version: 1
 data: %q
 repositories:
@@ -127,7 +135,6 @@ gateway: {listen: "127.0.0.1:0"}
 		t.Fatal(err)
 	}
 	c.Broker.Brokers = kafkatest.Brokers(t)
-	replaytest.AtEnd(t, c.Broker.Brokers, data)
 	return c
 }
 
