@@ -45,6 +45,8 @@ var standardCaches = map[string]Cache{
 	"pnpm":     {Variable: "npm_config_store_dir"},
 	"yarn":     {Variable: "YARN_CACHE_FOLDER"},
 	"bun":      {Variable: "BUN_INSTALL_CACHE_DIR"},
+	"maven":    {Variable: "MAVEN_REPO_LOCAL"}, // Maven reads no variable: its command says -Dmaven.repo.local
+	"gradle":   {Variable: "GRADLE_USER_HOME"},
 }
 
 // NewCache returns a cache with the defaults for its name.

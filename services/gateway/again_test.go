@@ -167,7 +167,8 @@ func TestByKafkaAUsedIDIsRefusedAndARepeatGetsItsAnswer(t *testing.T) {
 				t.Errorf("by HTTP, as it was answered: %d %v", status, reply)
 			}
 			status, reply = r.call("POST", "/v1/queues/main/changes", object{"request_id": "one", "entries": []object{{"ref": "other"}}})
-			if detail, _ := reply["error"].(object); status != 409 || detail["code"] != "request_id_taken" {
+			detail, _ := reply["error"].(object)
+			if text := fmt.Sprint(detail["message"], detail["advice"]); status != 409 || detail["code"] != "request_id_taken" || strings.Count(strings.ToLower(text), "give each request its own id") != 1 {
 				t.Errorf("by HTTP, for another change: %d %v", status, reply)
 			}
 		}

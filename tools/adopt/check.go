@@ -247,6 +247,7 @@ func check(ctx context.Context, file, only, clone string, logger *slog.Logger) (
 		for _, u := range append(left, unrunGoals(r, parts, lines)...) {
 			q.Notes = append(q.Notes, u.String())
 		}
+		q.Notes = append(q.Notes, uninstalled(r, parts, queue.Analysis.Uses(), lines)...)
 		s.close()
 		if err != nil {
 			return c, err

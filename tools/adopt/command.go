@@ -305,6 +305,7 @@ func (r *run) finish(ctx context.Context, p *plan, s *source, file string) error
 	for _, u := range p.unrun {
 		p.env.notes = append(p.env.notes, u.String())
 	}
+	p.env.notes = append(p.env.notes, p.uninstalled...)
 	if r.asJSON {
 		adapters := []string{}
 		for _, use := range p.uses {

@@ -32,13 +32,25 @@ type environment struct {
 var caches = map[string][]string{
 	"go": {"go-build", "go-mod"}, "npm": {"npm"}, "cargo": {"cargo"}, "python": {"pip"}, "python3": {"pip"}, "pip": {"pip"},
 	"uv": {"uv"}, "poetry": {"poetry"}, "pnpm": {"pnpm"}, "yarn": {"yarn"}, "bun": {"bun"},
+	"mvn": {"maven"}, "gradle": {"gradle"},
 }
 
-// cachesOf returns the standard caches that some programs use, sorted.
-func cachesOf(programs []string) []string {
+// wrappers are scripts of a repository that fetch a program in the version that it wants.
+var wrappers = map[string]string{"./mvnw": "mvn", "./gradlew": "gradle"}
+
+// startsWrapped reports whether a line of the shell starts a program, or its wrapper.
+func startsWrapped(line, program string) bool {
+	return slices.Contains(programsOf(line), program) ||
+		slices.ContainsFunc(strings.Fields(line), func(word string) bool { return wrappers[word] == program })
+}
+
+// cachesOf returns the standard caches that the programs of a line of the shell use, sorted.
+func cachesOf(line string) []string {
 	var names []string
-	for _, program := range programs {
-		names = append(names, caches[program]...)
+	for program, list := range caches {
+		if startsWrapped(line, program) {
+			names = append(names, list...)
+		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -85,6 +97,17 @@ func environmentFor(ctx context.Context, m machine) environment {
 		e.takeOver("SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 	}
 	return e
+}
+
+// mavenWithoutCache notes a command that has Maven keep what it fetches in the home folder. Java finds that by the system's list of
+// users, and not by HOME, and steps have no right to write there.
+func (e *environment) mavenWithoutCache(commands []string) {
+	for _, command := range commands {
+		if startsWrapped(command, "mvn") && !strings.Contains(command, "maven.repo.local") {
+			e.notes = append(e.notes, `Maven keeps what it fetches in your home folder, where steps cannot write: it fails. With -Dmaven.repo.local="$MAVEN_REPO_LOCAL" in the command it uses the cache maven.`)
+			return
+		}
+	}
 }
 
 // mostRead bounds how many manifests are read for what they ask of git.

@@ -57,7 +57,13 @@ var marks = []mark{
 	}},
 	{"Rust", []string{"Cargo.toml"}, configuration.AdapterCargo, always("cargo test")},
 	{"Python", []string{"pyproject.toml", "setup.py", "setup.cfg"}, configuration.AdapterPython, pythonCommand},
-	{"Maven", []string{"pom.xml"}, "", always("mvn --batch-mode --quiet verify")},
+	{"Maven", []string{"pom.xml"}, "", func(r reader, folder, _ string) string {
+		program := "mvn"
+		if r.has(folder, "mvnw") {
+			program = `MAVEN_USER_HOME="$MAVEN_REPO_LOCAL/.wrapper" ./mvnw`
+		}
+		return program + ` --batch-mode --quiet -Dmaven.repo.local="$MAVEN_REPO_LOCAL" verify`
+	}},
 	{"Gradle", []string{"build.gradle", "build.gradle.kts"}, "", func(r reader, folder, _ string) string {
 		if r.has(folder, "gradlew") {
 			return "./gradlew --no-daemon check"
@@ -248,7 +254,7 @@ func (m manifest) text(branch string, others bool) string {
 	if m.Folder != "." {
 		lines = append(lines, "        dir: "+quoted(m.Folder))
 	}
-	if caches := cachesOf(programsOf(m.Command)); len(caches) > 0 {
+	if caches := cachesOf(m.Command); len(caches) > 0 {
 		lines = append(lines, "        # Folders that outlive the step.", "        caches: "+yamlList(caches))
 	}
 	if others {

@@ -36,6 +36,8 @@ type plan struct {
 	started []string
 	// unrun are scripts that no step runs.
 	unrun []unrun
+	// uninstalled are notes of packages that no step installs.
+	uninstalled []string
 }
 
 // configuration returns what the plan's text means.

@@ -130,6 +130,44 @@ func TestWhatMavenReadsAtHomeIsSaid(t *testing.T) {
 	}
 }
 
+// TestMavenAndGradleKeepWhatTheyFetchInACache: Java finds the home folder by the system's list of users, and not by HOME. Steps cannot write
+// to that one, so without a cache both tools fail at their start.
+func TestMavenAndGradleKeepWhatTheyFetchInACache(t *testing.T) {
+	for file, want := range map[string][]string{
+		"pom.xml":      {`-Dmaven.repo.local="$MAVEN_REPO_LOCAL"`, "mvn ", "caches: [maven]"},
+		"pom.xml mvnw": {`-Dmaven.repo.local="$MAVEN_REPO_LOCAL"`, "./mvnw ", "caches: [maven]", `MAVEN_USER_HOME="$MAVEN_REPO_LOCAL/.wrapper"`},
+		"build.gradle": {"gradle --no-daemon check", "caches: [gradle]"},
+		"settings.gradle.kts build.gradle.kts gradlew": {"./gradlew --no-daemon check", "caches: [gradle]"},
+	} {
+		files := map[string]bool{}
+		for _, name := range strings.Fields(file) {
+			files[name] = true
+		}
+		m, found := recognised(reader{t.Context(), files, func(context.Context, string) string { return "" }}, ".", nil)
+		text := strings.ReplaceAll(m.text("main", false), `\"`, `"`) + stepLine(wholeStep("", ".", m.Command))
+		for _, part := range want {
+			if !found || strings.Count(strings.ReplaceAll(text, `\"`, `"`), part) < 2 {
+				t.Errorf("of %s: no %s in\n%s", file, part, text)
+			}
+		}
+		for _, name := range cachesOf(m.Command) {
+			if _, known := (configuration.Steps{}).Cache(name); !known {
+				t.Errorf("of %s: no cache %s is known", file, name)
+			}
+		}
+	}
+}
+
+// TestACommandOfMavenWithoutTheCacheIsSaid: a line that the user gives is not altered.
+func TestACommandOfMavenWithoutTheCacheIsSaid(t *testing.T) {
+	for command, notes := range map[string]int{"mvn verify": 1, `mvn -Dmaven.repo.local="$MAVEN_REPO_LOCAL" verify`: 0, "make": 0, "cd web && ./mvnw test": 1} {
+		var e environment
+		if e.mavenWithoutCache([]string{command}); len(e.notes) != notes {
+			t.Errorf("%s: %q", command, e.notes)
+		}
+	}
+}
+
 func TestThePastIsToldByItsNumber(t *testing.T) {
 	for want, p := range map[string]pastConflicts{
 		"The last commit of the mainline would not have conflicted with everything.":             {Commits: 1},

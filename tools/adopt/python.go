@@ -170,6 +170,28 @@ func pytestLacks(r reader, parts []part, queue configuration.Queue) (lacks []lac
 	return lacks
 }
 
+// uninstalled returns a note for each project whose packages no step installs, although it names some: those are not tried before a change
+// of their list lands. lines are what steps run.
+func uninstalled(r reader, parts []part, uses []configuration.AdapterUse, lines []string) (notes []string) {
+	installs := func(line string) bool { return strings.Contains(line, "pip install") }
+	if !hasAdapter(uses, configuration.AdapterPython) && !hasAdapter(uses, configuration.AdapterAuto) || slices.ContainsFunc(lines, installs) {
+		return nil
+	}
+	for _, p := range parts {
+		if p.Adapter != configuration.AdapterPython || r.has(p.Folder, "uv.lock") || r.usesPoetry(p.Folder) {
+			continue
+		}
+		for _, list := range []struct{ file, word string }{{"requirements.txt", ""}, {"pyproject.toml", "dependencies"}, {"setup.cfg", "install_requires"}, {"setup.py", "install_requires"}} {
+			if file := path.Join(p.Folder, list.file); r.files[file] && strings.Contains(r.read(r.ctx, file), list.word) {
+				notes = append(notes, "No step installs what "+file+" names: without a lock file of uv or Poetry, steps have the packages of the Python on their PATH. "+
+					"A change of it lands without being tried. A target of a landfall.yaml can try it: docs/guides/adopt.md, Python without a lock file.")
+				break
+			}
+		}
+	}
+	return notes
+}
+
 // importsPytest reports whether a Python has pytest.
 func importsPytest(ctx context.Context, python string) bool {
 	return lines(ctx, python, "-c", "import pytest") != nil

@@ -119,6 +119,35 @@ func TestWhatPipHasToInstallIsInRequirementsFiles(t *testing.T) {
 	}
 }
 
+// TestWhatNoStepInstallsIsSaid: a change of requirements.txt lands although pip could not install it.
+func TestWhatNoStepInstallsIsSaid(t *testing.T) {
+	toolsOn(t, "0")
+	for name, c := range map[string]struct {
+		more files
+		want string // the file that is named
+	}{
+		"no list":      {nil, ""},
+		"requirements": {files{"requirements.txt": "six\n"}, "requirements.txt"},
+		"setup.py":     {files{"setup.py": "from setuptools import setup\nsetup(install_requires=['six'])\n"}, "setup.py"},
+		"a lock file":  {files{"requirements.txt": "six\n", "uv.lock": "version = 1\n"}, ""},
+		"a target":     {files{"requirements.txt": "six\n", "landfall.yaml": "targets:\n  - {name: a, sources: [requirements.txt], steps: [{name: test, run: [sh, -c, python -m pip install -r requirements.txt]}]}\n"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepository(t)
+			all := pythonProject("")
+			maps.Copy(all, c.more)
+			r.commit("one", all)
+			r.push()
+			for _, args := range [][]string{{"--yes"}, {"--check"}} {
+				out, _ := r.init(args...)
+				if said := strings.Contains(out, "No step installs what "+c.want+" names"); said != (c.want != "") || strings.Contains(out, "No step installs") != said {
+					t.Errorf("init %s says\n%s", args, out)
+				}
+			}
+		})
+	}
+}
+
 // TestAMemberWithoutPytestIsNamed: a member of a uv workspace takes pytest from its own pyproject.toml or from a dependency group of
 // the workspace's; an extra of the workspace's own project does not reach it.
 func TestAMemberWithoutPytestIsNamed(t *testing.T) {

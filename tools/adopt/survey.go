@@ -255,6 +255,7 @@ func (p *plan) complete(ctx context.Context, s *source, o options) {
 	if hasAdapter(p.uses, configuration.AdapterNode) {
 		p.unrun = unrunScripts(r, p.parts, ran)
 	}
+	p.uninstalled = uninstalled(r, p.parts, p.uses, ran)
 	if p.whole != nil {
 		p.unrun = append(p.unrun, unrunGoals(r, p.parts, ran)...)
 	}
@@ -281,6 +282,7 @@ func (p *plan) fit(ctx context.Context, s *source, commands []string) {
 	p.machine = lookAround(ctx, slices.Compact(tools), p.started)
 	p.env = environmentFor(ctx, p.machine)
 	p.env.doWithoutGit(reader{ctx, setOf(s.paths), s.read})
+	p.env.mavenWithoutCache(commands)
 }
 
 // programsOf returns the programs that a line of the shell starts, as far as they stand in it.

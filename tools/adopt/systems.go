@@ -203,7 +203,7 @@ func wholeSteps(r reader, parts []part, uses []configuration.AdapterUse, written
 
 // wholeStep returns the step that runs a line of the shell in a folder.
 func wholeStep(name, folder, line string) configuration.Step {
-	step := configuration.Step{Run: []string{"sh", "-c", line}, Caches: cachesOf(programsOf(line))}
+	step := configuration.Step{Run: []string{"sh", "-c", line}, Caches: cachesOf(line)}
 	if folder != "." {
 		name = strings.Trim(name+"-"+stepName(folder), "-")
 		step.Dir = folder

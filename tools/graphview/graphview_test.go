@@ -326,7 +326,7 @@ func TestAManifestThatIsNotCommittedIsNamed(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(none.dir, "landfall.yaml"), []byte("targets: []\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, said, err := none.both("targets"); err == nil || !strings.Contains(said, "landfall.yaml is not committed, so it is no part of HEAD\n") {
+	if _, said, err := none.both("targets"); err == nil || !strings.Contains(said, "landfall.yaml is not committed, so it is no part of HEAD\n") || !strings.HasPrefix(err.Error(), "HEAD has no targets:\n") {
 		t.Errorf("%v, and it says %q", err, said)
 	}
 }

@@ -49,7 +49,9 @@ func fitting(ctx context.Context, s *source, trees []string) (uses []configurati
 // graph loads the graph of a tree whose targets must be known.
 func (v *view) graph(ctx context.Context, name, tree string) (*targets.Graph, error) {
 	graph, err := v.loader.Graph(ctx, v.Repo, tree)
-	if invalid, is := errors.AsType[*buildgraph.Invalid](err); is {
+	if invalid, is := errors.AsType[*buildgraph.Invalid](err); is && invalid.Absent {
+		return nil, fmt.Errorf("%s has no targets:\n%s", name, invalid.Message)
+	} else if is {
 		return nil, fmt.Errorf("%s has target definitions that are not valid:\n%s", name, invalid.Message)
 	}
 	if err != nil {

@@ -378,6 +378,9 @@ func TestLogsAreCompleteFromTheStoreAndElseTheTail(t *testing.T) {
 	if text != "the end of y\n" || r.Header.Get(api.HeaderOutcome) != view.StepFailed || r.Header.Get(api.HeaderTarget) != "//y" {
 		t.Errorf("without a target it is what failed, and never a file outside of the store: %q %v", text, r.Header)
 	}
+	if r, text = s.do("GET", logs+"?step=lint", ""); r.StatusCode != 404 || !strings.Contains(text, `No step has failed in a command \"lint\"`) {
+		t.Errorf("a command in which nothing failed: %d %s", r.StatusCode, text)
+	}
 	r, text = s.do("GET", logs+"?target=//x&attempt=1", "")
 	if text != "the beginning and the end of x\n" || r.Header.Get(api.HeaderComplete) != "true" {
 		t.Errorf("the complete log is %q", text)

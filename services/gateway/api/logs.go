@@ -148,7 +148,11 @@ func chooseAttempt(attempts []view.Attempt, target, hash, step string, number ui
 	if len(names) == 0 {
 		advice = "No step of it has finished yet, or what was needed had been proven before."
 	}
-	return view.Attempt{}, fail(http.StatusNotFound, codeNoLog, "No such step has finished, or its output is forgotten.", advice)
+	message := "No such step has finished, or its output is forgotten."
+	if step != "" {
+		message = fmt.Sprintf("No step has failed in a command %q, or its output is forgotten.", clipText(step, admission.MaxIDBytes))
+	}
+	return view.Attempt{}, fail(http.StatusNotFound, codeNoLog, message, advice)
 }
 
 // openLog returns the complete log, or else the end that the event carries.
