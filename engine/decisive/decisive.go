@@ -1,6 +1,6 @@
 // Package decisive finds the lines of a failed step's output that say why it failed: where, in which test, and what was
 // expected. It knows what the compilers and test runners of Go, Python, JavaScript, TypeScript, Rust and C print, Bazel's, ctest's and
-// make's complaints, and JUnit's XML; of anything else it takes the last lines that speak of an error.
+// make's and Maven's complaints, and JUnit's XML; of anything else it takes the last lines that speak of an error.
 package decisive
 
 import (
@@ -114,7 +114,7 @@ var placed = regexp.MustCompile(`^\S+:\d+:`)
 func recognised(lines []string, tree Tree) (found []finding) {
 	tree.entered = tree.entries(lines)
 	for _, recognise := range []func([]string, Tree) []finding{
-		goTests, goPanics, goRaces, goVendors, pytest, unittest, doctests, jest, vitest, mocha, tap, nodeSpec, rustPanics, bazel, junit, makes, cTests,
+		goTests, goPanics, goRaces, goVendors, pytest, unittest, doctests, jest, vitest, mocha, tap, nodeSpec, rustPanics, bazel, junit, makes, cTests, maven,
 	} {
 		found = append(found, recognise(lines, tree)...)
 	}
