@@ -21,9 +21,6 @@ import (
 // leastSegment is how many bytes of records are worth a segment.
 const leastSegment = 1 << 20
 
-// leastKept bounds --keep: what was written a moment ago is read now.
-const leastKept = time.Minute
-
 // Command is `landfall archive`. load reads a configuration file.
 func Command(load func(file string) (*configuration.Configuration, error), logger *slog.Logger) *cobra.Command {
 	source := replay.Source{Account: rights.Archiver}
@@ -37,6 +34,8 @@ records that are older than broker.archive.keep (90 days) to broker.archive.url,
 them there with those of the brokers, and deletes them from the brokers. Services, and all commands that read the
 log, read archive and brokers as one log. A service refuses a log whose beginning is in neither.
 
+Every service has to know the archive (broker.archive.url) before the first record is moved.
+
 It can run at any time, while the services work, and again after it was ended: each record is always in one of
 the two. Run it every day, where a log grows. A partition with less than 1 MiB to move is left for another day.
 
@@ -49,13 +48,19 @@ The log is at --brokers, in the data directory of a ` + "`landfall up`" + ` that
 			cmd.SilenceUsage = true
 			source.Load = func(file string) (*configuration.Configuration, error) {
 				c, err := load(file)
-				if err == nil && !cmd.Flags().Changed("keep") {
+				if err != nil {
+					return nil, err
+				}
+				if source.Archive != "" && source.Archive != c.Broker.Archive.URL {
+					return nil, fmt.Errorf("broker.archive.url of %s is %q: services that start with it would refuse the log once it is cut; set it to %s there, and start them again", file, c.Broker.Archive.URL, source.Archive)
+				}
+				if !cmd.Flags().Changed("keep") {
 					keep = c.Broker.Archive.Keep
 				}
-				return c, err
+				return c, nil
 			}
-			if keep < leastKept {
-				return fmt.Errorf("--keep is %v, and %v is the least", keep, leastKept)
+			if keep < 0 {
+				return fmt.Errorf("--keep is %v, and an age is not below 0", keep)
 			}
 			log, done, err := source.Open(cmd.Context(), logger)
 			if err != nil {
@@ -129,7 +134,7 @@ func (m *mover) end(keep time.Duration) error {
 	var err error
 	switch {
 	case len(m.moved) == 0:
-		_, err = fmt.Fprintf(m.out, "nothing is moved: no partition has enough records older than %v\n", keep)
+		_, err = fmt.Fprintf(m.out, "nothing is moved: no partition has enough records that are older than %v, besides the last 512\n", keep)
 	case m.look:
 		_, err = fmt.Fprintf(m.out, "%d records are older than %v\n", records, keep)
 	default:

@@ -96,9 +96,12 @@ func (s Source) openArchive(ctx context.Context, c *configuration.Configuration)
 		place = c.Broker.Archive
 	}
 	if s.Archive != "" {
-		place.URL = s.Archive
-		if !place.IsBucket() {
-			place.S3 = configuration.DefaultArchive.S3
+		if place.URL = s.Archive; !place.IsBucket() {
+			folder, err := filepath.Abs(s.Archive)
+			if err != nil {
+				return nil, err
+			}
+			place.URL, place.S3 = folder, configuration.DefaultArchive.S3
 		}
 	}
 	if problem := place.Problem(); problem != "" {
