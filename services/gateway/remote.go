@@ -133,7 +133,7 @@ func (q *queue) pinFar(ctx context.Context, batch []*asked) error {
 		return false
 	})
 	for _, a := range open {
-		sight.By(a.publisher, a.Land.Entries)
+		sight.By(a.Land.Author, a.Land.Entries)
 	}
 	// If that fails, each finds out for itself.
 	sight, err = pinner.Fetch(ctx, head, sight, entries...)

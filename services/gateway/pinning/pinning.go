@@ -64,15 +64,18 @@ type Sight struct {
 	at      map[string]string
 	err     error
 	missing gitrepo.Missing
-	// whose has by names who asks for them.
+	// whose has by names the authors of requests for them.
 	whose map[string][]string
 }
 
 // Err returns why the remote did not answer; nil if it did.
 func (s Sight) Err() error { return s.err }
 
-// By notes who asks for entries: who asks for much that takes git long to fetch is the one to wait.
-func (s *Sight) By(who string, entries []*eventsv1.Entry) {
+// By notes by whom entries are, if that is known: who has much that takes git long to fetch is the one to wait.
+func (s *Sight) By(author string, entries []*eventsv1.Entry) {
+	if author == "" {
+		return
+	}
 	if s.whose == nil {
 		s.whose = map[string][]string{}
 	}
@@ -82,8 +85,8 @@ func (s *Sight) By(who string, entries []*eventsv1.Entry) {
 			names = namesOf(e.Ref)
 		}
 		for _, name := range names {
-			if !slices.Contains(s.whose[name], who) {
-				s.whose[name] = append(s.whose[name], who)
+			if !slices.Contains(s.whose[name], author) {
+				s.whose[name] = append(s.whose[name], author)
 			}
 		}
 	}

@@ -35,12 +35,14 @@ type counting struct {
 	// costly are what is told of names that take git long, one answer after another; costs is how often it was asked for them.
 	costly map[string][]error
 	costs  int
+	whose  map[string][]string // of the last call
 }
 
 func (c *counting) FetchSome(ctx context.Context, w gitrepo.Wanted) (gitrepo.Missing, error) {
 	if !w.Change {
 		return nil, errors.New("a change is fetched without bounds")
 	}
+	c.whose = w.Whose
 	if c.fail != nil {
 		return nil, c.fail
 	}
@@ -487,7 +489,11 @@ func TestWhatTakesTooLongToFetchIsRefused(t *testing.T) {
 		f.mirror.costly, f.mirror.costs = map[string][]error{name: {gitrepo.ErrSlow, tooLong, nil}}, 0
 		p := New(f.mirror, "main", landing.Squash)
 		ask := func() (admission.Pinned, error) {
-			sight, err := p.Fetch(t.Context(), "", p.Look(t.Context(), asked), asked, entries(other))
+			sight := p.Look(t.Context(), asked)
+			sight.By("ada", asked)
+			sight.By("bob", asked)
+			sight.By("", asked)
+			sight, err := p.Fetch(t.Context(), "", sight, asked, entries(other))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -496,7 +502,7 @@ func TestWhatTakesTooLongToFetchIsRefused(t *testing.T) {
 			}
 			return p.Pin(t.Context(), asked, "", sight)
 		}
-		if got, err := ask(); !errors.Is(err, gitrepo.ErrSlow) || errors.Is(err, ErrUnreachable) {
+		if got, err := ask(); !errors.Is(err, gitrepo.ErrSlow) || !slices.Equal(f.mirror.whose[name], []string{"ada", "bob"}) || errors.Is(err, ErrUnreachable) {
 			t.Errorf("%s at first: %v, %v, want ErrSlow", name, got.Problem, err)
 		}
 		for range 2 {
