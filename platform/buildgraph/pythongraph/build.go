@@ -100,6 +100,9 @@ func (a *assembler) addPackage(p *project) {
 			s.importable = append(s.importable, name)
 		}
 	}
+	if a.find(below(p.dir(), "setup.py")) >= 0 {
+		s.sources = append(s.sources, "setup.py") // which addProjectFiles has among the inputs
+	}
 	target := a.builder.Target(targetName(p.dir(), ""), "package", expand(a.steps(p).Package, s))
 	a.addCommon(target, p.dir())
 	a.refDefinition(target, developName(p.dir()))

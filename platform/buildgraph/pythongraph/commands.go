@@ -38,7 +38,7 @@ type Steps struct {
 //	{coverage} is the option, with a space before it, that has pytest measure no coverage where its settings do (--cov): of some of
 //	           the tests it says nothing, and to report it all code is read.
 //
-// An argument {refresh} becomes these options. An argument {tests} becomes the files of test modules, or options to run or collect all tests without those of other projects, an argument {sources} the project's top-level packages and modules, an argument {modules} their names as far as
+// An argument {refresh} becomes these options. An argument {tests} becomes the files of test modules, or options to run or collect all tests without those of other projects, an argument {sources} the project's top-level packages and modules and its setup.py, an argument {modules} their names as far as
 // they can be imported without harm. A command with one of them is left out where there is none.
 type Template struct {
 	Name string

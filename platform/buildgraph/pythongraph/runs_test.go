@@ -53,3 +53,17 @@ func TestWhatTestsReadWhenTheyRunIsPartOfTheTarget(t *testing.T) {
 		t.Errorf("a document that a test reads affects %s", got)
 	}
 }
+
+// TestASetupScriptIsCompiled: no step of a plain project starts it, so one that is no Python would land.
+func TestASetupScriptIsCompiled(t *testing.T) {
+	tree := memoryTree{
+		"a/setup.py": "from setuptools import setup\nsetup(name='a')\n", "a/shop.py": "", "b/setup.py": "from setuptools import setup\nsetup(name='b')\n",
+		"c/setup.cfg": "[metadata]\nname = c\n", "c/shop.py": "",
+	}
+	for folder, want := range map[string][]string{"a": {"shop.py", "setup.py"}, "b": {"setup.py"}, "c": {"shop.py"}} {
+		target, _ := load(t, tree).Target("python://" + folder)
+		if len(target.Commands) == 0 || target.Commands[0].Name != "compile" || !slices.Equal(target.Commands[0].Argv[len(target.Commands[0].Argv)-len(want):], want) {
+			t.Errorf("%s is compiled by %+v, not with %q", folder, target.Commands, want)
+		}
+	}
+}
