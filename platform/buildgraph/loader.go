@@ -148,7 +148,7 @@ func (l *Loader) undefined(tree string, absent *Invalid) *targets.Graph {
 	if l.fallback {
 		return targets.Whole(tree, l.steps)
 	}
-	return unknownFor(tree, l.steps, absent)
+	return targets.Unknown(tree, l.steps, absent.Message)
 }
 
 func unknownFor(tree string, steps []targets.Command, invalid *Invalid) *targets.Graph {

@@ -194,7 +194,7 @@ func analysisText(a *Analysis) string {
 	switch why := a.whyUnbuilt(); {
 	case a.Outcome != "analyzed":
 		return text + a.Message
-	case a.Everything && a.Uncovered != nil:
+	case a.Everything && a.Message != "":
 		return text + "it affects everything: " + strings.TrimSuffix(a.Message, ".") + "."
 	case a.Everything:
 		return text + "it affects everything."

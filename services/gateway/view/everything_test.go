@@ -147,3 +147,19 @@ func TestAnAssumptionThatHasComeAboutIsNotTold(t *testing.T) {
 	b.LandIt(main, "k", "b0", nil, "//k")
 	expect("A build is running: 0 of 1 step done.")
 }
+
+// TestWhyTheWholeRepositoryWasVerifiedIsToldOfARejection: pnpm does not say which file it cannot read.
+func TestWhyTheWholeRepositoryWasVerifiedIsToldOfARejection(t *testing.T) {
+	const whole, why = "//:repository", "pnpm-workspace.yaml:1: this YAML is not understood"
+	b := newBlame(t, "c")
+	b.Fold(main, events.TopicChanges, &eventsv1.ChangeAnalyzed{Change: apitest.Ref("c"), Base: apitest.Commit("main"), Message: why,
+		Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED, Affected: &eventsv1.Affected{All: true, Targets: []*eventsv1.TargetVersion{{Target: whole}}, Reasons: []string{why}}})
+	b.build("b1", "c", "m", nil, []string{whole}, []eventsv1.StepOutcome{stepFailed})
+	b.Reject(main, "c", "b1", whole, 1)
+	b.Read(main, func(q *view.Queue) {
+		e, _ := q.Explain("c")
+		if f := e.Failure; f == nil || f.Lines[len(f.Lines)-1] != "the whole repository was verified: "+why || strings.Contains(f.Sentence, why) {
+			t.Errorf("%+v", f)
+		}
+	})
+}

@@ -83,6 +83,10 @@ func (q *Queue) fault(c *change) *Fault {
 			f.Whose, f.With = WhoseUnknown, nil
 		}
 		f.Sentence = q.faultSentence(c, f, a)
+		if an := c.analysis; an != nil && an.Everything && an.Message != "" && f.Target == targets.Repository && len(f.Lines) > 0 && len(f.Lines) < decisive.Most {
+			// A tool may not say which file it cannot read.
+			f.Lines = append(slices.Clone(f.Lines), "the whole repository was verified: "+an.Message)
+		}
 		return f
 	}
 	return nil

@@ -80,6 +80,9 @@ func TestWhyNothingWasBuiltIsSaid(t *testing.T) {
 			Uncovered: &eventsv1.Uncovered{Files: []string{"run.sh"}, FilesTotal: 1, Policy: "whole_repository"}}, "no target covers run.sh, so the whole repository is verified (analysis.uncovered)",
 			"it affects everything: no target covers run.sh, so the whole repository is verified (analysis.uncovered).",
 			"All its steps passed on the mainline as it stands; the decision is next.", "."},
+		{"everything, as its targets are not known", &eventsv1.Affected{All: true, Targets: []*eventsv1.TargetVersion{{Target: "//:repository"}}}, "pnpm-workspace.yaml:1: this YAML is not understood",
+			"it affects everything: pnpm-workspace.yaml:1: this YAML is not understood.",
+			"All its steps passed on the mainline as it stands; the decision is next.", "."},
 	} {
 		s := newTranscript(t)
 		s.Fold(main, events.TopicChanges, &eventsv1.MainlineMoved{To: apitest.Commit("main"), Initial: true})
