@@ -95,8 +95,13 @@ func (q *queue) foldQuarantine(m proto.Message) {
 	if a := &q.attempt; a.state == making || a.state == answering {
 		a.restart()
 	}
-	if f, is := m.(*eventsv1.TargetQuarantined); is {
+	switch f := m.(type) {
+	case *eventsv1.TargetQuarantined:
 		q.flakes.Restart(f.Target)
+	case *eventsv1.QuarantineEnded:
+		if f.Who != events.ServiceLander { // a person wants it to block: what it did until now is no reason for another
+			q.flakes.Restart(f.Target)
+		}
 	}
 }
 

@@ -102,6 +102,25 @@ func TestATargetAboveTheRateIsQuarantinedForAWhileAndOnce(t *testing.T) {
 	d.wantRecords("later still", "")
 }
 
+// TestAQuarantineThatAPersonEndsIsNotBegunAnewAtOnce for what the target did while it was quarantined.
+func TestAQuarantineThatAPersonEndsIsNotBegunAnewAtOnce(t *testing.T) {
+	d := newHarness(t)
+	d.core.flaky = map[string]FlakyPolicy{"main": {Above: 0.2, Versions: 2, For: time.Hour}}
+	flake := func(hashes ...string) {
+		for _, hash := range hashes {
+			d.record(events.TopicBuilds, events.ServiceBuilder, &eventsv1.StepFinished{Target: "//t", Hash: hash, Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED})
+			d.record(events.TopicBuilds, events.ServiceBuilder, &eventsv1.StepFinished{Target: "//t", Hash: hash, Attempt: 2, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED})
+		}
+	}
+	flake("1", "2")
+	d.wantRecords("after two flakes", "+//t")
+	flake("3", "4", "5")
+	d.record(events.TopicChanges, events.ServiceGateway, &eventsv1.QuarantineEnded{Target: "//t", Who: "ada"})
+	d.wantRecords("once it is ended", "")
+	flake("6", "7")
+	d.wantRecords("after two more flakes", "+//t")
+}
+
 // TestAConfiguredQuarantineBeyondTheBoundIsNotWritten: what is not folded would be written again and again.
 func TestAConfiguredQuarantineBeyondTheBoundIsNotWritten(t *testing.T) {
 	d := newHarness(t)
