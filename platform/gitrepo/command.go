@@ -54,6 +54,7 @@ type invocation struct {
 	nice     bool          // gives way to all other processes
 	push     bool          // changes the remote
 	memory   uint64        // bound of its memory, where the system keeps one; none when 0
+	work     time.Duration // bound of its processor time, likewise
 }
 
 // environment returns all that a git process gets to see.
@@ -136,9 +137,10 @@ func (r *Repo) runOnce(ctx context.Context, run invocation) ([]byte, error) {
 	cmd := r.command(ctx, run)
 	stdout, stderr := &boundedBuffer{bound: bound, onFull: cancel}, &boundedBuffer{bound: stderrBound}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(run.stdin), stdout, stderr
-	err, bounded := cmd.Start(), false
+	err, bounded, timed := cmd.Start(), false, false
 	if err == nil {
 		bounded = run.memory > 0 && boundMemory(cmd.Process.Pid, run.memory)
+		timed = run.work > 0 && boundProcessor(cmd.Process.Pid, run.work)
 		if run.nice {
 			_ = syscall.Setpriority(priorityOfGroup, cmd.Process.Pid, lowestPriority)
 		}
@@ -160,6 +162,8 @@ func (r *Repo) runOnce(ctx context.Context, run invocation) ([]byte, error) {
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 		failure.Code = ended.ExitCode()
 		failure.overMemory = bounded && outOfMemory(failure.Stderr, run.memory)
+		status, is := ended.Sys().(syscall.WaitStatus)
+		failure.overWork = timed && is && metProcessorBound(status)
 	} else {
 		failure.Stderr = strings.TrimSpace(failure.Stderr + "\n" + err.Error())
 	}

@@ -43,6 +43,8 @@ type CommandError struct {
 	Err    error    // the context's error where that ended it
 	// overMemory is set if it met the bound of its memory, and the machine had so much.
 	overMemory bool
+	// overWork is set if it met the bound of its processor time.
+	overWork bool
 }
 
 func (e *CommandError) Error() string {

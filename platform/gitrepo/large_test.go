@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // feed runs git in the work tree with standard input, and returns what it prints.
@@ -115,6 +116,40 @@ func TestFilesOfManyLinesAreMergedAndComparedWithinABound(t *testing.T) {
 	text, cut, err := f.repo.Patch(t.Context(), one, other, 1<<20)
 	if err != nil || cut || !strings.Contains(string(text), "Binary files") {
 		t.Errorf("comparing them: %.200q, %v, %v", text, cut, err)
+	}
+}
+
+// One change made a file of 3,000 lines one of millions that compresses to nothing, and each change of a line of it took two minutes to merge
+// with it, again and again, in its analysis and in each build.
+func TestAMergeTakesBoundedWorkOnce(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("this system bounds no processor time of others")
+	}
+	f := newFixture(t)
+	lines := func(times int) string {
+		var b strings.Builder
+		for i := range 3000 {
+			b.WriteString(strings.Repeat(fmt.Sprintf("l%d\n", i), times))
+		}
+		return b.String()
+	}
+	tree := func(content string) string {
+		return f.feed(fmt.Sprintf("100644 blob %s\tmany\n", f.feed(content, "hash-object", "-w", "--stdin")), "mktree")
+	}
+	base, costly, victim := tree(lines(1)), tree(lines(1000)), tree(strings.Replace(lines(1), "l1500\n", "mine\n", 1))
+	for name, id := range map[string]string{"base": base, "costly": costly, "victim": victim} {
+		f.git("push", "--quiet", "origin", f.git("commit-tree", "-m", name, id)+":refs/heads/"+name)
+	}
+	if err := f.repo.Fetch(t.Context(), Wanted{}); err != nil {
+		t.Fatal(err)
+	}
+	f.repo.mergeWork = time.Second
+	for range 2 {
+		_, conflict, err := f.repo.MergeTrees(t.Context(), base, victim, costly)
+		if err != nil || conflict == nil || !strings.Contains(conflict.String(), "more than 1s of processor time") {
+			t.Errorf("merging them: %v, %v", conflict, err)
+		}
+		f.repo.mergeWork = 0 // it is known
 	}
 }
 

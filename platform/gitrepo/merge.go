@@ -22,6 +22,9 @@ const (
 	// mostMemory bounds what git takes to merge or to compare, and to fetch, read and check out what changes bring, in bytes: sixty times as
 	// much as a file is long, if its lines are short.
 	mostMemory = 2 << 30
+	// mostMergeWork is the processor time that git may take for one merge. A file of a few lines that one side has made one of millions can
+	// cost it any; without a bound each merge with that side would take localLimit, again and again.
+	mostMergeWork = 30 * time.Second
 )
 
 // Conflict is why two sides cannot be merged.
@@ -111,7 +114,10 @@ func (r *Repo) mergeThreeWay(ctx context.Context, key mergeKey) (string, *Confli
 		"-c", "merge.renameLimit=" + limit, "-c", "diff.renameLimit=" + limit,
 		"-c", "merge.conflictStyle=merge", "-c", "merge.renormalize=false", "-c", "diff.algorithm=histogram",
 		"merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs,
-	}, memory: r.gitMemory})
+	}, memory: r.gitMemory, work: r.mergeWork})
+	if failure, is := errors.AsType[*CommandError](err); is && failure.overWork {
+		return "", &Conflict{Messages: []string{fmt.Sprintf("git takes more than %v of processor time to merge the files that both sides change", r.mergeWork)}}, nil
+	}
 	if failure, is := errors.AsType[*CommandError](err); is && failure.overMemory && failure.Code != 1 {
 		return "", &Conflict{Messages: []string{fmt.Sprintf("git takes more than %d MiB of memory to merge the files that both sides change", r.gitMemory>>20)}}, nil
 	}

@@ -45,10 +45,11 @@ type Repo struct {
 	clock   func() time.Time
 	// pathBytes is MaxPathBytes, but in tests.
 	pathBytes int
-	// treeRoom, commitBytes and gitMemory are what their constants say, but in tests.
+	// treeRoom, commitBytes, gitMemory and mergeWork are what their constants say, but in tests.
 	treeRoom    treeRoom
 	commitBytes int
 	gitMemory   uint64
+	mergeWork   time.Duration
 }
 
 const (
@@ -85,7 +86,7 @@ func Open(ctx context.Context, o Options) (*Repo, error) {
 		merges:     newCache[mergeKey, mergeOutcome](maxMerges),
 		used:       newCache[string, time.Time](maxUses),
 		clock:      time.Now,
-		pathBytes:  MaxPathBytes, treeRoom: treeRoom{maxTreeEntries, maxTreeBytes}, commitBytes: maxCommitBytes, gitMemory: mostMemory,
+		pathBytes:  MaxPathBytes, treeRoom: treeRoom{maxTreeEntries, maxTreeBytes}, commitBytes: maxCommitBytes, gitMemory: mostMemory, mergeWork: mostMergeWork,
 	}
 	r.log = o.Log.With("remote", r.shownRemote)
 	r.fetches.apart, r.fetches.taken, r.fetches.bounds = map[string]*apartFetch{}, map[string]time.Duration{}, defaultFetchBounds
