@@ -148,7 +148,14 @@ func rustc(lines []string, tree Tree) (found []finding) {
 			continue
 		}
 		f := finding{class: report, at: i, text: line + hint(lines[i+1:])}
-		for _, below := range lines[i+1 : min(len(lines), i+4)] {
+		block := lines[i+1 : blockEnd(lines, i+1, rustSays.MatchString)]
+		for _, below := range block { // what a macro of the tree panicked with
+			if message, is := strings.CutPrefix(strings.TrimSpace(below), "= help: message: "); is {
+				line += ": " + message
+				break
+			}
+		}
+		for _, below := range block[:min(len(block), 3)] {
 			if at := match(rustArrow, below); at != nil {
 				f.class, f.text = tree.classOf(at[1]), joined(tree.first([]place{{at[1], at[2]}}), line)
 				break

@@ -340,6 +340,17 @@ func TestWhyAPackageOfPythonIsNotBuiltNamesTheFile(t *testing.T) {
 	}
 }
 
+// TestWhereRustFailsIsOfTheErrorItself and not of the next one; of a macro that panicked, what it said is told.
+func TestWhereRustFailsIsOfTheErrorItself(t *testing.T) {
+	const output = "error: proc-macro derive panicked\n --> core/src/lib.rs:3:10\n  |\n3 | #[derive(Named)]\n  |          ^^^^^\n  |\n  = help: message: called `Option::unwrap()` on a `None` value\n\n" +
+		"error: could not compile `core-x` (lib) due to 1 previous error\nerror[E0599]: no function `name` found\n  --> core/src/lib.rs:16:26\n"
+	want := []string{"core/src/lib.rs:3: error: proc-macro derive panicked: called `Option::unwrap()` on a `None` value", "core/src/lib.rs:16: error[E0599]: no function `name` found"}
+	tree := decisive.Tree{Has: func(name string) bool { return name == "core/src/lib.rs" }}
+	if got := decisive.Lines([]byte(output), tree); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestTheFolderOfAScriptIsNotWhyItFailed: the steps of JavaScript print where they go.
 func TestTheFolderOfAScriptIsNotWhyItFailed(t *testing.T) {
 	for output, want := range map[string]string{
