@@ -88,15 +88,17 @@ func (q *Queue) foldDecision(d *eventsv1.Decision) {
 
 // landDecidedText returns the event of a decision to land, with what was built for it.
 func (q *Queue) landDecidedText(f *eventsv1.LandDecided) string {
-	if c := q.keptAt(refOf(f.Change)); c != nil {
-		if why := c.analysis.whyUnbuilt(); why != "" {
-			return "Decided to land: nothing is built for it: " + why + "."
-		}
+	of := refOf(f.Change)
+	switch c := q.keptAt(of); {
+	case (c == nil || c.analysis == nil) && len(q.builds.ofChange[of]) == 0:
+		return "Decided to land." // the analysis is in another topic: whether anything is built is not known
+	case c != nil && c.analysis.whyUnbuilt() != "":
+		return "Decided to land: nothing is built for it: " + c.analysis.whyUnbuilt() + "."
 	}
 	if ahead := refNames(f.Bypasses); len(ahead) > 0 {
-		return "Decided to land: all steps passed" + exceptQuarantined(q.toleratedNow(refOf(f.Change))) + ", whether or not " + names(ahead) + " " + verb(len(ahead), "lands", "land") + " before it."
+		return "Decided to land: all steps passed" + exceptQuarantined(q.toleratedNow(of)) + ", whether or not " + names(ahead) + " " + verb(len(ahead), "lands", "land") + " before it."
 	}
-	return "Decided to land: all steps passed" + exceptQuarantined(q.toleratedNow(refOf(f.Change))) + "."
+	return "Decided to land: all steps passed" + exceptQuarantined(q.toleratedNow(of)) + "."
 }
 
 func (q *Queue) foldDecided(r *eventsv1.ChangeRef, d decision, text string) {

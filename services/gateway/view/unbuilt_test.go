@@ -120,3 +120,27 @@ func TestWhyNothingWasBuiltIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// TestADecisionThatIsReadBeforeTheAnalysisClaimsNoSteps: they are in different topics, and it may be that nothing was built.
+func TestADecisionThatIsReadBeforeTheAnalysisClaimsNoSteps(t *testing.T) {
+	for analysed, want := range map[bool]string{false: "Decided to land.\n", true: "Decided to land: all steps passed.\n"} {
+		s := newTranscript(t)
+		s.Fold(main, events.TopicChanges, &eventsv1.MainlineMoved{To: apitest.Commit("main"), Initial: true})
+		s.land("a")
+		if analysed {
+			s.Fold(main, events.TopicChanges, &eventsv1.ChangeAnalyzed{Change: apitest.Ref("a"), Base: apitest.Commit("main"), Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED,
+				Affected: &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{{Target: "//x", Hash: "h"}}}})
+		}
+		s.Fold(main, events.TopicDecisions, &eventsv1.Decision{Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_LandDecided{LandDecided: &eventsv1.LandDecided{Change: apitest.Ref("a"), Decision: "d"}}}}})
+		s.Read(main, func(q *view.Queue) {
+			e, _ := q.Explain("a")
+			story := ""
+			for _, event := range e.Timeline {
+				story += event.Text + "\n"
+			}
+			if !strings.Contains(story, want) {
+				t.Errorf("analysed: %v; its story is\n%s", analysed, story)
+			}
+		})
+	}
+}
