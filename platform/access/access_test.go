@@ -154,7 +154,7 @@ func TestTheHighestRoleOfTheRulesCounts(t *testing.T) {
 		t.Errorf("roles are %s", got)
 	}
 	lines := r.Explain(person("ada", "a"), "shop")
-	if len(lines) != 2 || lines[0].Applies || lines[0].Why != "it is for tools" || lines[1].Applies || lines[1].Why != "groups is not b" {
+	if len(lines) != 2 || lines[0].Applies || lines[0].Why != "it is for other queues" || lines[1].Applies || lines[1].Why != "groups is not b" {
 		t.Errorf("explained as %+v", lines)
 	}
 }

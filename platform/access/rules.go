@@ -127,7 +127,7 @@ func (r *Rules) Explain(c Caller, queue string) []Line {
 		line := Line{Rule: i, Role: rule.role}
 		switch {
 		case !rule.covers(queue):
-			line.Why = "it is for " + strings.Join(rule.queues, ", ")
+			line.Why = "it is for other queues" // which ones is not for each admin to know
 		case c.Issuer != rule.issuer:
 			line.Why = "it is for the issuer " + rule.issuer
 		case rule.admits(c):

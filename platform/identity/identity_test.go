@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"landfall.build/platform/configuration"
 )
 
 var usual = ClaimNames{Name: "name", Email: "email", Groups: "groups"}
@@ -37,6 +39,34 @@ func TestAnIdentityIsWhatTheClaimsSay(t *testing.T) {
 	i, _ := FromClaims("https://issuer", []byte(`{"sub":"7","id":9007199254740993}`), usual)
 	if i.Claims["id"] != json.Number("9007199254740993") {
 		t.Errorf("a number is %v", i.Claims["id"])
+	}
+}
+
+// TestAnAddressIsVerifiedByWhatNamesIt: a token and the userinfo endpoint may have another address each, one that its user chose.
+func TestAnAddressIsVerifiedByWhatNamesIt(t *testing.T) {
+	p := &Provider{Settings: configuration.NewIssuer()}
+	p.Settings.URL = "https://issuer"
+	for _, c := range []struct {
+		token, userinfo, email string
+		verified               bool
+	}{
+		{`"email":"a@x","email_verified":true`, ``, "a@x", true},
+		{``, `"email":"a@x","email_verified":true`, "a@x", true},
+		{`"email":"a@x"`, `"email":"a@x","email_verified":true`, "a@x", true},
+		{`"email":"a@x"`, `"email":"b@x","email_verified":true`, "a@x", false},
+		{`"email":"a@x","email_verified":true`, `"email":"b@x","email_verified":false`, "a@x", true},
+		{`"email":"a@x"`, `"email_verified":true`, "a@x", false},
+		{`"email_verified":true`, `"email":"b@x"`, "b@x", false},
+		{`"email":"a@x","email_verified":false`, `"email":"a@x","email_verified":true`, "", false},
+	} {
+		claims := func(more string) []byte { return []byte(strings.TrimSuffix(`{"sub":"7",`+more, ",") + "}") }
+		who, err := FromClaims(p.Settings.URL, claims(c.token), ClaimNames(p.Settings.Claims))
+		if err == nil {
+			who, err = p.WithUserInfo(who, claims(c.userinfo))
+		}
+		if err != nil || who.Email != c.email || (who.Claims["email_verified"] == true) != c.verified {
+			t.Errorf("the token says %s, the endpoint %s: %q, %v, %v", c.token, c.userinfo, who.Email, who.Claims["email_verified"], err)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -49,7 +50,7 @@ func Discover(ctx context.Context, client *http.Client, issuer string) (Metadata
 		"authorization_endpoint": m.AuthorizationURL, "token_endpoint": m.TokenURL, "device_authorization_endpoint": m.DeviceURL,
 		"revocation_endpoint": m.RevocationURL, "userinfo_endpoint": m.UserInfoURL, "end_session_endpoint": m.EndSessionURL, "jwks_uri": m.KeysURL,
 	} {
-		if text != "" && !Secure(text) {
+		if text != "" && !leads(issuer, text) {
 			return Metadata{}, fmt.Errorf("its %s is not an https address", name)
 		}
 	}
@@ -71,6 +72,13 @@ func Secure(address string) bool {
 	return err == nil && at.Host != "" && (at.Scheme == "https" || at.Scheme == "http" && configuration.IsLoopback(at.Host))
 }
 
+// leads reports whether an issuer may lead from one address to another: to one that is secure, and from elsewhere to no program of this
+// machine.
+func leads(from, to string) bool {
+	at, err := url.Parse(to)
+	return err == nil && Secure(to) && (at.Scheme == "https" || strings.HasPrefix(from, "http:"))
+}
+
 // NewClient returns an HTTP client for an issuer, whose answers are bounded in size and time. authorities are certificates of
 // those to trust, in PEM; nil for the system's.
 func NewClient(authorities []byte) (*http.Client, error) {
@@ -86,7 +94,7 @@ func NewClient(authorities []byte) (*http.Client, error) {
 		Transport: boundedTransport{transport},
 		Timeout:   fetchLimit,
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
-			if len(via) > 3 || !Secure(r.URL.String()) {
+			if len(via) > 3 || !leads(via[0].URL.String(), r.URL.String()) {
 				return errors.New("it redirects too often, or to an address that is not https")
 			}
 			return nil

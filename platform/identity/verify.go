@@ -196,9 +196,9 @@ func (p *Provider) verify(ctx context.Context, token string, audiences []string,
 
 // WithUserInfo returns an identity with what the issuer's userinfo endpoint says besides. What the token has stands. The error is
 // ErrRefused if the text is about somebody else.
-func (p *Provider) WithUserInfo(who Identity, text []byte) (Identity, error) {
+func (p *Provider) WithUserInfo(who Identity, info []byte) (Identity, error) {
 	names := ClaimNames(p.Settings.Claims)
-	more, err := FromClaims(p.Settings.URL, text, names)
+	more, err := FromClaims(p.Settings.URL, info, names)
 	if err != nil {
 		return Identity{}, err
 	}
@@ -206,9 +206,17 @@ func (p *Provider) WithUserInfo(who Identity, text []byte) (Identity, error) {
 		return Identity{}, fmt.Errorf("%w: the issuer's userinfo is about somebody else", ErrRefused)
 	}
 	all := more.Claims
+	who.Claims = maps.Clone(who.Claims)
 	if len(list(find(who.Claims, names.Groups))) == 0 {
-		who.Claims = maps.Clone(who.Claims)
 		delete(who.Claims, GroupsClaim)
+	}
+	// Each says of its own address alone that it is verified.
+	switch address := text(who.Claims, names.Email); address {
+	case "":
+		delete(who.Claims, "email_verified")
+	case text(all, names.Email):
+	default:
+		delete(all, "email_verified")
 	}
 	maps.Copy(all, who.Claims)
 	merged, err := json.Marshal(all)

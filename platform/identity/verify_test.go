@@ -450,6 +450,29 @@ func TestAnIssuerDoesNotLeadToPlainHTTP(t *testing.T) {
 	}
 }
 
+// TestAnIssuerElsewhereDoesNotLeadToThisMachine, where programs listen that believe whoever reaches them.
+func TestAnIssuerElsewhereDoesNotLeadToThisMachine(t *testing.T) {
+	var reached atomic.Int64
+	here := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	defer here.Close()
+	answer := http.RedirectHandler(here.URL, http.StatusFound)
+	elsewhere := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer.ServeHTTP(w, r) }))
+	defer elsewhere.Close()
+	client, err := NewClient(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: elsewhere.Certificate().Raw}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Discover(t.Context(), client, elsewhere.URL); err == nil || reached.Load() > 0 {
+		t.Errorf("by a redirect: %v, and %d requests came", err, reached.Load())
+	}
+	answer = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q,"token_endpoint":"https://id.example.com/token"}`, elsewhere.URL, here.URL)
+	})
+	if _, err := Discover(t.Context(), client, elsewhere.URL); err == nil || !strings.Contains(err.Error(), "jwks_uri") {
+		t.Errorf("by its metadata: %v", err)
+	}
+}
+
 // TestWorkloadsAreKnownByTheTokensOfTheirPlatforms, with claims as each platform documents them.
 func TestWorkloadsAreKnownByTheTokensOfTheirPlatforms(t *testing.T) {
 	for _, c := range []struct {

@@ -232,6 +232,7 @@ func (p *Process) run(ctx context.Context, service string) error {
 			Snapshots: p.snapshots(), Health: p.healthOf(service), Meter: p.meter(service),
 		}).Run(ctx)
 	case events.ServiceBuilder:
+		p.logStore()
 		return builder.New(builder.Options{
 			Log: p.log(service), Configuration: p.Configuration, Repo: p.Mirror, Graphs: p.graphsOf,
 			Dir: p.Configuration.Data, Instance: p.Instance, Logger: p.logger(service), Snapshots: p.snapshots(),
@@ -290,7 +291,7 @@ func (p *Process) snapshots() *snapshot.Store {
 	defer p.mu.Unlock()
 	if p.store == nil && !p.noStore {
 		c := p.Configuration.Snapshots
-		kept, err := snapshot.Open(filepath.Join(p.Configuration.Data, "snapshots"), snapshot.Pace{After: c.After, Every: c.Every})
+		kept, err := snapshot.Open(closed(filepath.Join(p.Configuration.Data, "snapshots")), snapshot.Pace{After: c.After, Every: c.Every})
 		if err != nil {
 			p.Logger.Warn("no snapshots are kept; the next start reads the whole log", "error", err)
 			p.noStore = true
@@ -320,7 +321,7 @@ func (p *Process) Mirror(ctx context.Context, repository string) (*gitrepo.Repo,
 		return m, nil
 	}
 	m, err := gitrepo.Open(ctx, gitrepo.Options{
-		Remote: r.URL, Dir: filepath.Join(p.Configuration.Data, "mirrors", repository+".git"), Log: p.Logger,
+		Remote: r.URL, Dir: filepath.Join(closed(filepath.Join(p.Configuration.Data, "mirrors")), repository+".git"), Log: p.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("mirror of repository %s: %w", repository, err)
@@ -397,7 +398,7 @@ func (p *Process) gateway(ctx context.Context) error {
 		simulate = whatif.New(whatif.Options{Log: p.log(events.ServiceGateway), Program: p.Program})
 	}
 	g, err := gateway.New(gateway.Options{
-		Log: p.log(events.ServiceGateway), Config: p.Configuration, Mirrors: p.Mirror, LogStore: builder.LogDir(p.Configuration.Data),
+		Log: p.log(events.ServiceGateway), Config: p.Configuration, Mirrors: p.Mirror, LogStore: p.logStore(),
 		Instance: p.Instance, Logger: p.Logger, Snapshots: p.snapshots(), Hosts: hosts, Proxies: p.Configuration.Gateway.ProxyNetworks(),
 		SignIn:   signin.New(signin.Options{Issuers: issuers, Sessions: p.Configuration.Access.Sessions, URL: p.Configuration.Gateway.URL}),
 		Refusals: refused, Analyst: history, Simulate: simulate, Health: p.healthOf(events.ServiceGateway), Board: p.Board, Meter: p.meter(events.ServiceGateway),

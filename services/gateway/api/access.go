@@ -59,7 +59,7 @@ func askerOf(r *http.Request) asker {
 	return a
 }
 
-// streamTime is how long a stream of somebody who has proven who it is lasts: then it asks again, and is let in or not.
+// streamTime is how long a stream of somebody who has proven who it is lasts, so that none is for ever.
 const streamTime = 10 * time.Minute
 
 // guard lets a request through to a route, or refuses it: by its row in the table of doors, who asks, and what the rules say.
@@ -125,7 +125,7 @@ func (h *handler) knownCaller(r *http.Request) (access.Caller, error) {
 
 type stillKey struct{}
 
-// stillAllowed authorises a request again. Its token may have been revoked while the body was read.
+// stillAllowed authorises a request again. Its token may have been revoked while the body was read, or a stream was open.
 func stillAllowed(r *http.Request) error {
 	if still, is := r.Context().Value(stillKey{}).(func() error); is {
 		return still()
@@ -146,8 +146,13 @@ func (h *handler) enter(d access.Door, r *http.Request, c access.Caller) access.
 		}
 		return h.rules.Decide(c, d.Verb, access.NoQueue, access.Owner{})
 	}
-	queue := r.PathValue("queue")
-	return h.rules.Decide(c, d.Verb, queue, h.ownerOf(queue, r.PathValue("change")))
+	queue, change := r.PathValue("queue"), r.PathValue("change")
+	// Who may not do it to a change of its own either has nothing of the queue looked at: that would tell whether there is such a queue.
+	decision := h.rules.Decide(c, d.Verb, queue, access.Owner{New: true})
+	if decision.Allowed && change != "" {
+		decision = h.rules.Decide(c, d.Verb, queue, h.ownerOf(queue, change))
+	}
+	return decision
 }
 
 // ownerOf returns whose a change is.
@@ -394,6 +399,10 @@ func (h *handler) serveAccess(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if !slices.Contains(h.Backend.Queues(), q.Queue) {
+		h.writeFailure(w, r, h.unknownQueue(r, q.Queue)) // by a token for a queue that there was
+		return
+	}
 	out, err := access.ExplainTo(h.Access, h.Backend.Queues(), q)
 	if err != nil {
 		bad(sentence(err.Error()))
@@ -550,13 +559,13 @@ func (h *handler) createToken(r *http.Request, body TokenBody) (TokenReply, erro
 	if err != nil {
 		return bad(err)
 	}
+	if err := h.manages(r, g.Queues); err != nil {
+		return TokenReply{}, err
+	}
 	for _, queue := range g.Queues {
 		if queue != access.AllQueues && !slices.Contains(h.Backend.Queues(), queue) {
 			return TokenReply{}, h.unknownQueue(r, queue)
 		}
-	}
-	if err := h.manages(r, g.Queues); err != nil {
-		return TokenReply{}, err
 	}
 	now := h.Clock()
 	var expires time.Time

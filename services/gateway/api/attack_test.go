@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,8 +31,11 @@ import (
 	"landfall.build/platform/access"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/health"
+	"landfall.build/platform/identity"
 	"landfall.build/services/gateway/api"
+	"landfall.build/services/gateway/api/apitest"
 	"landfall.build/services/gateway/refusals"
+	"landfall.build/services/gateway/view"
 )
 
 // raw sends bytes as they are, and returns the status and the rest of the first answer.
@@ -436,7 +441,8 @@ func TestTokensAreMadeShownAndRevokedByAdminsOfTheirQueues(t *testing.T) {
 		{`{"name":"bot","role":"viewer","queues":["tools"]}`, admin, 403},
 		{`{"name":"bot","role":"viewer","queues":["main","tools"]}`, admin, 403},
 		{`{"name":"bot","role":"viewer","queues":["*"]}`, admin, 403},
-		{`{"name":"bot","role":"viewer","queues":["nowhere"]}`, admin, 404},
+		{`{"name":"bot","role":"viewer","queues":["nowhere"]}`, admin, 403}, // as one that is there
+		{`{"name":"bot","role":"viewer","queues":["nowhere"]}`, http.Header{"Authorization": {g.token(access.Admin, "*")}}, 404},
 		{`{"name":"bot","role":"viewer","queues":[]}`, admin, 400},
 		{`{"name":"bot","queues":["main"]}`, admin, 400},
 		{`{"name":"bot","role":"god","queues":["main"]}`, admin, 400},
@@ -537,6 +543,129 @@ func TestNobodyLearnsWhichOtherQueuesThereAre(t *testing.T) {
 			t.Errorf("%s: %s %s", path, status.Status, text)
 		}
 	}
+}
+
+// TestAdminsOfOneQueueLearnOfNoOther, by what they may ask about tokens and rules.
+func TestAdminsOfOneQueueLearnOfNoOther(t *testing.T) {
+	g := serveGuarded(t, func(o *api.Options) {
+		o.Access.Rules = append(o.Access.Rules, configuration.AccessRule{Role: "viewer", Issuer: "company", Queues: []string{"tools"}, Any: []configuration.ClaimSet{{All: map[string]string{"groups": "x"}}}})
+	})
+	admin := g.token(access.Admin, "main", "gone")
+	var answers []string
+	for _, queue := range []string{"tools", "absent"} {
+		response, text := g.do("POST", "/v1/tokens", fmt.Sprintf(`{"name":"a","role":"viewer","queues":[%q]}`, queue), "Authorization", admin)
+		answers = append(answers, response.Status+strings.ReplaceAll(text, queue, "it"))
+	}
+	if answers[0] != answers[1] {
+		t.Errorf("a token for a queue of others is answered %s, for one that is not there %s", answers[0], answers[1])
+	}
+	for _, path := range []string{"/v1/queues/main/access?user=ada&verb=land", "/v1/queues/gone/access?user=ada&verb=land"} {
+		if _, text := g.do("GET", path, "", "Authorization", admin); strings.Contains(text, "tools") || !strings.Contains(text, "main") && !strings.Contains(text, "access.rules[0]") {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+}
+
+// TestAStreamEndsWithWhatLetItIn: a token that is revoked, an identity that has expired or signed out.
+func TestAStreamEndsWithWhatLetItIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens, backend := &apitest.Tokens{}, apitest.New("main")
+		out := &leaver{}
+		handler, err := api.NewHandler(api.Options{Backend: backend, Tokens: tokens, Identity: out, Access: configuration.Access{
+			Mode: configuration.AccessRequired, Logs: "viewer", Rate: 50, Issuers: map[string]configuration.Issuer{"company": {URL: issuer}},
+			Rules: []configuration.AccessRule{{Role: "viewer", Issuer: "company", Any: []configuration.ClaimSet{{All: map[string]string{"sub": "*"}}}}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, token := tokens.Make("bot", access.Grant{Role: access.Viewer, Queues: []string{"main"}}, time.Time{})
+		_, lasting := tokens.Make("other", access.Grant{Role: access.Viewer, Queues: []string{"main"}}, time.Time{})
+		ended := map[string]chan time.Duration{}
+		began := time.Now()
+		ctx, stop := context.WithCancel(t.Context())
+		for _, path := range []string{"/v1/queues/main/events", "/v1/watch"} {
+			for name, authorization := range map[string]string{"a token that is revoked": "Bearer " + token, "a session that ends": "", "a token that stays": "Bearer " + lasting} {
+				r := httptest.NewRequestWithContext(ctx, "GET", "http://localhost"+path, nil)
+				if authorization != "" {
+					r.Header.Set("Authorization", authorization)
+				}
+				done := make(chan time.Duration, 1)
+				ended[name+" "+path] = done
+				go func() {
+					handler.ServeHTTP(&flushed{ResponseRecorder: httptest.NewRecorder()}, r)
+					done <- time.Since(began)
+				}()
+			}
+		}
+		time.Sleep(time.Minute)
+		if err := tokens.Grant(t.Context(), &eventsv1.TokenRevoked{Token: id, StampUs: 1}); err != nil {
+			t.Fatal(err)
+		}
+		out.gone.Store(true)
+		time.Sleep(time.Minute)
+		stop()
+		synctest.Wait()
+		for name, done := range ended {
+			after, stays := <-done, strings.Contains(name, "stays")
+			if stays && after < 2*time.Minute || !stays && (after < time.Minute || after > 76*time.Second) {
+				t.Errorf("the stream of %s ends after %v", name, after)
+			}
+		}
+		time.Sleep(time.Hour) // what is kept up for those who may come back ends
+	})
+}
+
+// TestStrangersAreNotToldWhereTheBrokerIs: whether the gateway can work is told without proof.
+func TestStrangersAreNotToldWhereTheBrokerIs(t *testing.T) {
+	g := serveGuarded(t)
+	g.SetHealthy(errors.New("the broker has not answered for 7s: dial tcp 10.1.2.3:9092: connection refused"))
+	if r, text := g.do("GET", "/readyz", ""); r.StatusCode != 503 || !strings.Contains(text, "not_healthy") || strings.Contains(text, "10.1.2.3") {
+		t.Errorf("%s %s", r.Status, text)
+	}
+}
+
+// leaver is signed in until it has gone.
+type leaver struct{ gone atomic.Bool }
+
+func (l *leaver) Of(r *http.Request) (*identity.Identity, error) {
+	if l.gone.Load() || r.Header.Get("Authorization") != "" {
+		return nil, nil
+	}
+	return &identity.Identity{Issuer: issuer, Subject: "ada"}, nil
+}
+
+// flushed is a recorder that takes what a stream does to its connection.
+type flushed struct{ *httptest.ResponseRecorder }
+
+func (*flushed) FlushError() error                { return nil }
+func (*flushed) SetWriteDeadline(time.Time) error { return nil }
+
+// TestWhoHasNoRoleAsksNothingOfAQueue: how long its view is taken by others would tell that there is one.
+func TestWhoHasNoRoleAsksNothingOfAQueue(t *testing.T) {
+	var looks atomic.Int64
+	g := serveGuarded(t, func(o *api.Options) { o.Backend = &looked{o.Backend, &looks} })
+	for _, path := range []string{"/v1/queues/main/changes/a/cancel", "/v1/queues/main/changes/a/hold", "/v1/queues/main/changes/a/retry", "/v1/queues/main/pause"} {
+		if status, code := g.codeOf("POST", path, "{}", http.Header{"X-Test-Session": {"eve nothing"}}); status != 403 {
+			t.Errorf("%s: %d %s", path, status, code)
+		}
+	}
+	if n := looks.Load(); n > 0 {
+		t.Errorf("the view of the queue is read %d times", n)
+	}
+	if g.codeOf("POST", "/v1/queues/main/changes/a/cancel", "{}", http.Header{"X-Test-Session": {"ada contributor"}}); looks.Load() == 0 {
+		t.Error("whose a change is was not asked")
+	}
+}
+
+// looked counts how often views are read.
+type looked struct {
+	api.Backend
+	looks *atomic.Int64
+}
+
+func (l *looked) Read(queue string, f func(*view.Queue)) bool {
+	l.looks.Add(1)
+	return l.Backend.Read(queue, f)
 }
 
 // BenchmarkARequest compares requests that prove who asks with those that are believed.

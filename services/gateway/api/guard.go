@@ -173,7 +173,11 @@ func (h *handler) serveReady(w http.ResponseWriter, r *http.Request) {
 	err := h.Backend.Ready()
 	if err == nil {
 		if why := h.Backend.Healthy(); why != nil {
-			err = fail(http.StatusServiceUnavailable, codeNotHealthy, "The gateway cannot work: "+why.Error()+".", "What it read before is still shown.")
+			message := "The gateway cannot work: " + why.Error() + "."
+			if !h.rules.Open() { // anybody may ask, and the reason has addresses of other machines
+				message = "The gateway cannot work; its log says why, and so does /readyz at the address of its metrics."
+			}
+			err = fail(http.StatusServiceUnavailable, codeNotHealthy, message, "What it read before is still shown.")
 		}
 	}
 	if err != nil {

@@ -210,6 +210,9 @@ func (h *handler) followLog(w http.ResponseWriter, r *http.Request, a view.Attem
 	control := http.NewResponseController(w)
 	var log io.Reader
 	for {
+		if stillAllowed(r) != nil {
+			return
+		}
 		// Whether it runs is asked before its log is read: once it does not, all of it is there.
 		now, running := h.newest(r.PathValue("queue"), a)
 		if log == nil {

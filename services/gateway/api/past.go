@@ -100,8 +100,11 @@ func (h *handler) readyAt(r *http.Request) (time.Time, error) {
 // momentOf returns the time that a parameter names.
 func momentOf(name, text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
+	switch {
+	case err != nil:
 		return at, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%s=%s is not a time.", name, clipText(text, 40)), "Give one such as 2026-01-31T14:05:30Z, with + as %2B.")
+	case at.Before(time.Unix(0, 0)): // of the first years, what is computed from them could not be written
+		return at, fail(http.StatusBadRequest, string(admission.BadRequest), fmt.Sprintf("%s=%s is before 1970.", name, clipText(text, 40)), "No log goes back so far: give a later one.")
 	}
 	return at, nil
 }

@@ -79,6 +79,7 @@ func TestWhatIsNoMomentOfThePastIsRefused(t *testing.T) {
 	for _, c := range []struct{ path, says string }{
 		{"/v1/queues/main?at=yesterday", "not a time"},
 		{"/v1/queues?at=yesterday", "not a time"},
+		{"/v1/queues?at=0000-01-01T00:00:00Z", "before 1970"},
 		{"/v1/queues/main?" + at(3601), "not in the past"},
 		{"/v1/queues/main/changes/c1/explain?full=true&" + at(1), "landfall replay"},
 	} {

@@ -67,7 +67,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 		changed := h.Backend.Changed(s.queue)
 		// It is in memory until the client has read it, which is part of the turn.
 		var failed error
-		if !h.inTurnOf(r, func() {
+		if stillAllowed(r) != nil || !h.inTurnOf(r, func() {
 			if batch := s.next(h); len(batch) > 0 {
 				failed = send(w, batch)
 			}

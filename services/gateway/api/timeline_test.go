@@ -70,6 +70,7 @@ func TestATimelineOfNothingOrOfTooMuchIsRefused(t *testing.T) {
 		"/v1/pools/large/timeline":                                                     `404 No queue has the pool \"large\". The pools are: default.`,
 		"/v1/pools/default/timeline?from=yesterday":                                    "400 from=yesterday is not a time.",
 		"/v1/pools/default/timeline?to=x":                                              "400 to=x is not a time.",
+		"/v1/pools/default/timeline?to=0000-01-01T00:00:00Z":                           "400 to=0000-01-01T00:00:00Z is before 1970.",
 		"/v1/pools/default/timeline?from=" + at(time.Minute) + "&to=" + at(0):          "400 from is not before to",
 		"/v1/pools/default/timeline?from=" + at(2*time.Hour):                           "400 from is not before to, or not in the past.",
 		"/v1/pools/default/timeline?from=" + at(-8*24*time.Hour) + "&to=" + at(0):      "400 A timeline is 7 days long at most.",

@@ -199,7 +199,7 @@ func (h *handler) serveWatch(w http.ResponseWriter, r *http.Request) {
 		// It is in memory until the client has read it, which is part of the turn.
 		var advanced <-chan struct{}
 		var failed error
-		if !h.inTurnOf(r, func() {
+		if stillAllowed(r) != nil || !h.inTurnOf(r, func() {
 			var batch []byte
 			if batch, at, advanced = h.watched.next(keys, at); len(batch) > 0 {
 				failed = send(w, batch)
