@@ -389,6 +389,20 @@ func TestASessionOfPlainHTTPIsNoneOverTLS(t *testing.T) {
 	}
 }
 
+// TestAPageOverPlainHTTPDoesNothingWithASession: whoever is on the network between makes one of this very host.
+func TestAPageOverPlainHTTPDoesNothingWithASession(t *testing.T) {
+	g := serve(t, true)
+	b := g.browser()
+	b.do("GET", "/v1/signin/company/start", "")
+	host := strings.TrimPrefix(g.URL, "https://")
+	if answer, text := b.do("POST", "/v1/signout", "", "Origin", "http://"+host); answer.StatusCode < 400 || b.who() != isAda {
+		t.Errorf("%s %s", answer.Status, text)
+	}
+	if answer, text := b.do("POST", "/v1/signout", "", "Origin", "https://"+host); answer.StatusCode != http.StatusOK || b.who() != "nobody" {
+		t.Errorf("its own page: %s %s", answer.Status, text)
+	}
+}
+
 // TestPagesOfOtherSitesDoNothingWithASession, whatever of what browsers send they leave out.
 func TestPagesOfOtherSitesDoNothingWithASession(t *testing.T) {
 	g := serve(t, false)

@@ -99,15 +99,16 @@ func (s *Service) Of(r *http.Request) (*identity.Identity, error) {
 	if id == "" {
 		return nil, nil
 	}
-	if !ofThisSite(r) {
+	if !at.ownPage(r) {
 		return refuse("a session is for this site's own pages")
 	}
 	return s.sessions.get(id), nil
 }
 
-// ofThisSite reports whether a page of this site sends a request, or somebody goes to such a page. A request that changes something
-// has to show it, by Sec-Fetch-Site or Origin: a browser that sends neither gets no further with a cookie.
-func ofThisSite(r *http.Request) bool {
+// ownPage reports whether a page of this site sends a request, or somebody goes to such a page. A request that changes something
+// has to show it, by Sec-Fetch-Site or Origin: a browser that sends neither gets no further with a cookie. A page of this host that came over
+// plain HTTP, where whoever is between can make it, is none of a site over https.
+func (at site) ownPage(r *http.Request) bool {
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
 	switch from := r.Header.Get("Sec-Fetch-Site"); from {
 	case "same-origin":
@@ -119,7 +120,7 @@ func ofThisSite(r *http.Request) bool {
 			return true
 		}
 		origin, err := url.Parse(r.Header.Get("Origin"))
-		return err == nil && origin.Host != "" && origin.Host == r.Host
+		return err == nil && origin.Host != "" && origin.Host == r.Host && (origin.Scheme == "https" || !at.secure)
 	}
 	return read && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
