@@ -24,7 +24,7 @@ func IsSigned(log string, public ed25519.PublicKey, r *eventsv1.LandRequest) boo
 }
 
 // RequestText returns what a publisher signs of a record of landfall.land-requests: its content type as the record has it, "" for none,
-// and its value, so that the value is not read as another type.
+// and its value, so that the value is not read as another type. A content type with a line break counts for no signature.
 func RequestText(contentType string, value []byte) []byte {
 	return slices.Concat([]byte("landfall land request\n"), []byte(contentType), []byte("\n"), value)
 }

@@ -150,6 +150,9 @@ func signerOf(publishers map[string]configuration.Publisher, e journal.Entry, r 
 	switch of, err := events.DecodeLandRequest(nil, e.Raw, e.Headers); {
 	case twice != "":
 		return "", publisher, forbidden("The record has the header %s twice.", twice)
+	case strings.Contains(headers[events.HeaderContentType], "\n"):
+		// What follows the break may be the beginning of the value that was signed.
+		return "", publisher, forbidden("The record's content type has a line break.")
 	case !known || !slices.ContainsFunc(publisher.PublicKeys(), func(key ed25519.PublicKey) bool { return ed25519.Verify(key, said, signature) }):
 		return "", publisher, forbidden("The record is not signed by a key of the publisher %q (access.publishers).", access.Clean(name, access.MaxSubjectBytes))
 	case err != nil || of.Queue == "" || r.RequestId == "":

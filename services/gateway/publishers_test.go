@@ -5,6 +5,8 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -131,6 +133,46 @@ func TestASignedRequestIsItsPublishers(t *testing.T) {
 		t.Fatal(err)
 	}
 	one.eventually("the publisher's own request is admitted", func() bool { return one.admission("mine") != nil })
+}
+
+// TestTheContentTypeTakesNoPartOfASignedRequest: what a request describes itself with is the text of others, and could be a request. Signed is
+// the type, a line break and the value; whoever writes the record anew could have the value begin further on.
+func TestTheContentTypeTakesNoPartOfASignedRequest(t *testing.T) {
+	key, public := keyOf(t, 1)
+	log, repo := newLog(1), newRepository(t)
+	one := startGatewayWith(t, log, repo, "one", func(c *configuration.Configuration) {
+		required(c)
+		c.Access.Requests = configuration.RequestsSigned
+		c.Access.Publishers = map[string]configuration.Publisher{"bot": {Keys: []string{public}, Role: "lander"}}
+	})
+	bytesOf := func(r *eventsv1.LandRequest) string {
+		value, err := proto.MarshalOptions{Deterministic: true}.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(value)
+	}
+	evil := bytesOf(&eventsv1.LandRequest{Queue: testQueue, Change: "evil", RequestId: "evil", Entries: []*eventsv1.Entry{{Ref: "evil", Commit: repo.branch("evil")}}})
+	good := bytesOf(&eventsv1.LandRequest{Queue: testQueue, Change: "good", Entries: []*eventsv1.Entry{{Ref: "good", Commit: repo.branch("good")}}, Description: "It mends it.\n" + evil, RequestId: "good"})
+	const content = "application/protobuf; v=1"
+	headers := sign("bot", key, content, good)
+	before, after, _ := strings.Cut(good, "mends it.\n")
+	forged := append(slices.Clone(headers[:2]), events.Header{Key: "content-type", Value: []byte(content + "\n" + before + "mends it.")})
+	if err := log.Write(t.Context(), journal.Record{Topic: events.TopicLandRequests, Value: []byte(after), Headers: forged}); err != nil {
+		t.Fatal(err)
+	}
+	code := ""
+	one.eventually("the forged record is answered", func() bool {
+		for m := range everything(t, log) {
+			if r, is := m.(*eventsv1.RequestRefused); is && r.Change == "evil" {
+				code = r.Code
+			}
+		}
+		return code != "" || one.admission("evil") != nil
+	})
+	if code != "forbidden" {
+		t.Errorf("what stands in a description is answered %q; want a refusal", code)
+	}
 }
 
 // TestAKeyThatIsTakenAwayCountsNoMore after the next start, for requests that were written before it either. Those that were answered are not
