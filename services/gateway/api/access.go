@@ -146,13 +146,14 @@ func (h *handler) enter(d access.Door, r *http.Request, c access.Caller) access.
 		}
 		return h.rules.Decide(c, d.Verb, access.NoQueue, access.Owner{})
 	}
-	queue, change := r.PathValue("queue"), r.PathValue("change")
-	// Who may not do it to a change of its own either has nothing of the queue looked at: that would tell whether there is such a queue.
-	decision := h.rules.Decide(c, d.Verb, queue, access.Owner{New: true})
-	if decision.Allowed && change != "" {
-		decision = h.rules.Decide(c, d.Verb, queue, h.ownerOf(queue, change))
+	queue := r.PathValue("queue")
+	// Whose a change is matters to who may do it to its own ones alone. Of others nothing of the queue is looked at: that takes time, and would
+	// tell whether there is such a queue.
+	decision := h.rules.Decide(c, d.Verb, queue, access.Owner{})
+	if decision.Allowed || !h.rules.Decide(c, d.Verb, queue, access.Owner{New: true}).Allowed {
+		return decision
 	}
-	return decision
+	return h.rules.Decide(c, d.Verb, queue, h.ownerOf(queue, r.PathValue("change")))
 }
 
 // ownerOf returns whose a change is.

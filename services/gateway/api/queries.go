@@ -175,7 +175,7 @@ func (h *handler) serveExplain(w http.ResponseWriter, r *http.Request) {
 
 // keepOutput takes the output of steps out of a rejection for who may not read their logs.
 func (h *handler) keepOutput(r *http.Request, rejection *view.Rejection) {
-	if h.allowed(r, access.ReadLogs, h.ownerOf(r.PathValue("queue"), r.PathValue("change"))) != nil {
+	if h.allowed(r, access.ReadLogs, access.Owner{}) != nil {
 		rejection.DropOutput()
 	}
 }
