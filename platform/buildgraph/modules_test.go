@@ -156,3 +156,25 @@ func TestTheGoCommandOfStepsSaysItsVersion(t *testing.T) {
 		t.Errorf("no go command: %v", err)
 	}
 }
+
+// TestAToolIsAskedWhereNobodyElseTellsItWhatToRun: rustup, yarn and others run what a file names in the folder that they are started in, or in
+// one above it.
+func TestAToolIsAskedWhereNobodyElseTellsItWhatToRun(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "rustc"), []byte("#!/bin/sh\npwd\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	at, err := Toolchain(t.Context(), configuration.Environment{Path: dir}, "rustc", "--version")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder := at; ; folder = filepath.Dir(folder) {
+		info, err := os.Stat(folder)
+		if err == nil && info.Mode().Perm()&0o002 != 0 {
+			t.Errorf("it is started in %s, and everybody may write to %s", at, folder)
+		}
+		if folder == filepath.Dir(folder) {
+			break
+		}
+	}
+}

@@ -50,8 +50,9 @@ func WithToolchains(ctx context.Context, queue configuration.Queue) (configurati
 	return analysis, errors.Join(failed...)
 }
 
-// Toolchain asks a tool that a queue's steps see which version it is, in an empty folder: what a go.mod or
-// rust-toolchain asks for besides is in the hashes anyway.
+// Toolchain asks a tool that a queue's steps see which version it is. What a go.mod or rust-toolchain asks for besides is in the hashes anyway.
+// So it is started in the root folder: rustup and others run what a file names there or above, and above a temporary folder everybody may
+// leave one.
 func Toolchain(ctx context.Context, environment configuration.Environment, command ...string) (string, error) {
 	program := ""
 	for folder := range strings.SplitSeq(environment.Path, ":") {
@@ -64,19 +65,19 @@ func Toolchain(ctx context.Context, environment configuration.Environment, comma
 	if program == "" {
 		return "", fmt.Errorf("there is no %s on the PATH of steps, %s", command[0], environment.Path)
 	}
-	dir, err := os.MkdirTemp("", "landfall-tool-")
+	home, err := os.MkdirTemp("", "landfall-tool-")
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(home)
 	ctx, cancel := context.WithTimeout(ctx, toolAnswers)
 	defer cancel()
 	asked := exec.CommandContext(ctx, program, command[1:]...)
-	asked.Dir = dir
+	asked.Dir = "/"
 	asked.Env = environment.List()
 	// Steps have an empty HOME of their own; without one go has no place for its cache.
 	if !slices.ContainsFunc(asked.Env, func(entry string) bool { return strings.HasPrefix(entry, "HOME=") }) {
-		asked.Env = append(asked.Env, "HOME="+dir)
+		asked.Env = append(asked.Env, "HOME="+home)
 	}
 	var said, complaint bytes.Buffer
 	asked.Stdout, asked.Stderr = &said, &complaint

@@ -118,7 +118,7 @@ func brokenTool(ctx context.Context, name, file string, queue configuration.Queu
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, file, versionArgument(name))
-	cmd.Dir, cmd.WaitDelay, cmd.Env = os.TempDir(), time.Second, append(os.Environ(), "PATH="+queue.Steps.Environment.Path)
+	cmd.Dir, cmd.WaitDelay, cmd.Env = neutral, time.Second, append(os.Environ(), "PATH="+queue.Steps.Environment.Path)
 	for name, value := range queue.Steps.Environment.Variables {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
@@ -133,15 +133,19 @@ func brokenTool(ctx context.Context, name, file string, queue configuration.Queu
 // versionIn finds a version in what a program prints.
 var versionIn = regexp.MustCompile(`[0-9]+\.[0-9]+[0-9A-Za-z.+-]*`)
 
-// answerTime is how long a tool may take to answer.
-const answerTime = 10 * time.Second
+const (
+	// answerTime is how long a tool may take to answer.
+	answerTime = 10 * time.Second
+	// neutral is where programs are asked: not what a folder of the repository tells them to run, nor what others leave in a temporary one.
+	neutral = "/"
+)
 
 // lines returns what a program prints, nil if it fails.
 func lines(ctx context.Context, program string, args ...string) []string {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.WaitDelay = os.TempDir(), time.Second // not what a folder of the repository asks for
+	cmd.Dir, cmd.WaitDelay = neutral, time.Second
 	out, err := cmd.Output()
 	if err != nil {
 		return nil

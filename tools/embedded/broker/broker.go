@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -39,6 +40,9 @@ type Options struct {
 	// Sync makes every acknowledgement wait for the disk, so that it survives the machine's crash too.
 	Sync bool
 }
+
+// ownMachine are the addresses from which the services of this machine come, so that no share of the connections holds for them.
+var ownMachine = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 // Broker is a running broker.
 type Broker struct {
@@ -104,7 +108,9 @@ func start(o Options, lock *os.File) (*Broker, error) {
 		kfake.ClusterID("landfall-embedded"),
 		kfake.DataDir(filepath.Join(o.Dir, "log")),
 		kfake.DefaultNumPartitions(1),
-		kfake.ListenFn(func(string, string) (net.Listener, error) { return listening.Patient(listener, o.Log), nil }),
+		kfake.ListenFn(func(string, string) (net.Listener, error) {
+			return listening.Bounded(listening.Patient(listener, o.Log), listening.Usual(ownMachine), o.Log), nil
+		}),
 		kfake.EnableSASL(),
 		kfake.Superuser("SCRAM-SHA-256", User, secret),
 		kfake.WithLogger(brokerLog{o.Log}),

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -128,4 +130,52 @@ func TestASecretIsGivenToNoOtherBroker(t *testing.T) {
 			t.Errorf("a file with %q: %v", content, err)
 		}
 	}
+}
+
+// TestConnectionsWithoutTheSecretTakeNotAllOpenFiles of the process: any program of the machine can make them.
+func TestConnectionsWithoutTheSecretTakeNotAllOpenFiles(t *testing.T) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	const files = 400
+	lowered := limit
+	lowered.Cur = files
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &lowered); err != nil {
+		t.Fatal(err)
+	}
+	b := start(t, broker.Options{Dir: t.TempDir()}) // it bounds them by what it may have open
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	var all []net.Conn
+	for range files / 2 {
+		c, err := net.Dial("tcp", b.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		all = append(all, c)
+	}
+	isClosed := func(c net.Conn, patience time.Duration) bool {
+		c.SetReadDeadline(time.Now().Add(patience))
+		_, err := c.Read(make([]byte, 1))
+		return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+	}
+	if !isClosed(all[len(all)-1], time.Minute) {
+		t.Error("the last connection is taken")
+	}
+	closed := 0
+	for _, c := range all {
+		if isClosed(c, time.Millisecond) {
+			closed++
+		}
+	}
+	if closed < files/4 {
+		t.Errorf("%d of %d connections are closed, want %d", closed, len(all), files/4)
+	}
+	for _, c := range all {
+		c.Close()
+	}
+	open(t, b)
 }
