@@ -317,7 +317,8 @@ type Ownership struct {
 	// Term is the offset of the claim under which it writes, -1 for a service that claims nothing.
 	Term  int64     `json:"term"`
 	Since time.Time `json:"since,omitzero"`
-	// State is working, reading, stalled, or unowned.
+	// State is working, reading, stalled, or unowned; of the past claimed, for whether the owner was at work then is not known, nor how far
+	// it was behind.
 	State         string `json:"state"`
 	BehindRecords int64  `json:"behind_records"`
 }
@@ -328,6 +329,7 @@ const (
 	StateReading = "reading"
 	StateStalled = "stalled"
 	StateUnowned = "unowned"
+	StateClaimed = "claimed"
 )
 
 // Report is all of a fleet.

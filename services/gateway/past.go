@@ -3,9 +3,12 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"landfall.build/events"
+	"landfall.build/platform/health"
 	"landfall.build/platform/snapshot"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/past"
@@ -81,4 +84,34 @@ func (g *Gateway) ReadAt(ctx context.Context, name string, at time.Time, whole b
 		return fmt.Errorf("%w: others are answered: %w", past.ErrReading, context.Cause(ctx))
 	}
 	return q.past.Read(ctx, at, whole, f)
+}
+
+// OwnersAt implements api.Backend.
+func (g *Gateway) OwnersAt(ctx context.Context, names []string, at time.Time) (owners []health.Ownership, err error) {
+	select {
+	case g.looking <- struct{}{}:
+		defer func() { <-g.looking }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: others are answered: %w", past.ErrReading, context.Cause(ctx))
+	}
+	queues := map[int32][]string{}
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		partition := events.PartitionOf(name, g.Log.Partitions())
+		queues[partition] = append(queues[partition], name)
+	}
+	for _, partition := range slices.Sorted(maps.Keys(queues)) {
+		q := g.queues[queues[partition][0]]
+		if q == nil {
+			return nil, api.ErrUnknownQueue
+		}
+		list, err := q.past.Owners(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range list {
+			o.Queues = queues[partition]
+			owners = append(owners, o)
+		}
+	}
+	return owners, nil
 }

@@ -21,13 +21,13 @@ import (
 // Analytics returns how a queue did in the last weeks.
 func (c *Client) Analytics(ctx context.Context, queue string, weeks int) (analytics.Analytics, error) {
 	var out analytics.Analytics
-	err := c.call(ctx, http.MethodGet, queuePath(queue, "analytics")+"?"+url.Values{"weeks": {strconv.Itoa(weeks)}}.Encode(), nil, &out)
+	err := c.call(ctx, http.MethodGet, c.then(queuePath(queue, "analytics"), url.Values{"weeks": {strconv.Itoa(weeks)}}), nil, &out)
 	return out, err
 }
 
 func analyticsCommand() *cobra.Command {
 	weeks := analytics.DefaultWeeks
-	cmd, _ := command("analytics", "Show how the queue did by week",
+	cmd, s := command("analytics", "Show how the queue did by week",
 		`Show by week how many changes landed and were rejected, how long they waited, and what they cost, and the newest that were rejected. Of a
 shadow it is what the queue would have done. --json has all that the web page shows.
 
@@ -53,9 +53,11 @@ shadow it is what the queue would have done. --json has all that the web page sh
 				return err
 			}
 			i := slices.IndexFunc(queues, func(q view.Overview) bool { return q.Queue == s.queue })
+			s.writeMoment()
 			writeAnalytics(s.out, found, i >= 0 && queues[i].Shadow)
 			return nil
 		})
+	s.addAt(cmd)
 	var all []string
 	for _, n := range analytics.Weeks() {
 		all = append(all, strconv.Itoa(n))

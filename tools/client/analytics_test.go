@@ -9,7 +9,7 @@ import (
 )
 
 func TestFiguresAreAWeekALineTheNewestFirst(t *testing.T) {
-	a := analytics.None("shop", 4)
+	a := analytics.None(analytics.Question{Queue: "shop", Weeks: 4})
 	a.Missing = nil
 	print := func(shadow bool) string {
 		var out strings.Builder
@@ -41,7 +41,7 @@ b 2026-01-14 10:00:00 merge conflict - ` + Plain("two\x1b[31m") + ` (Bo)`
 	if got := print(false); strings.Contains(got, "shadow") || !strings.Contains(got, "WEEK OF     LANDED") {
 		t.Errorf("of a queue that lands it prints\n%s", got)
 	}
-	a = analytics.None("shop", 4)
+	a = analytics.None(analytics.Question{Queue: "shop", Weeks: 4})
 	if got := print(false); got != a.Missing.Message+"\n"+a.Missing.Advice+"\n" {
 		t.Errorf("without a history it prints %q", got)
 	}

@@ -214,10 +214,10 @@ func (c *Client) listQueues(ctx context.Context, path string) ([]view.Overview, 
 	return list.Queues, err
 }
 
-// Services returns which services are at work.
+// Services returns which services are at work; of the past, who had claimed which partition.
 func (c *Client) Services(ctx context.Context) (health.Report, error) {
 	var out health.Report
-	err := c.call(ctx, http.MethodGet, "/v1/services", nil, &out)
+	err := c.call(ctx, http.MethodGet, c.then("/v1/services", url.Values{}), nil, &out)
 	return out, err
 }
 

@@ -64,16 +64,13 @@ func statusCommand() *cobra.Command {
 	var services bool
 	cmd, s := command("status [CHANGE]", "Show a change, all queues, or with --services who is at work",
 		"Show everything about a change; without one, a line for each queue.\n\n"+
-			"With --services: which instance of which service lives, who works on which partition, at which term, since when,\nand how many records it is behind. Exit code 1 if a service is missing.",
+			"With --services: which instance of which service lives, who works on which partition, at which term, since when,\nand how many records it is behind. Exit code 1 if a service is missing. With --at: who had claimed which partition\nthen; the log does not have who lived.",
 		func(cmd *cobra.Command, args []string) error {
 			if services && len(args) > 0 {
 				return errors.New("status --services takes no CHANGE")
 			}
 			return atMostOne("CHANGE")(cmd, args)
 		}, func(ctx context.Context, s *session, args []string) error {
-			if services && s.at != "" {
-				return errors.New("which services were at work is not known of the past; leave out --services or --at")
-			}
 			if services {
 				return s.showServices(ctx)
 			}

@@ -108,8 +108,8 @@ func TestNothingOfAnyAnswerRuns(t *testing.T) {
 	r := newShowcaseAt(t, f.url)
 	r.allow("status of 404") // the change that is not there
 	for _, p := range shown {
-		for _, s := range windows[:2] {
-			r.window(s.size, 1, "light")
+		for _, s := range []size{{"narrow", 320, 844, true}, sizes[1]} {
+			r.window(s, 1, "light")
 			r.open(p.path)
 			r.until(p.name+" shows what is hostile", func() bool {
 				text := evaluate[string](r, `document.querySelector("main")?.innerText ?? ""`)

@@ -46,11 +46,11 @@ type size struct {
 
 var sizes = []size{{"phone", 390, 844, true}, {"laptop", 1280, 800, false}, {"4k", 3840, 2160, false}}
 
-func newReader(t testing.TB, w *world) *reader {
+func newReader(t testing.TB, w *world, more ...chromedp.ExecAllocatorOption) *reader {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("font-render-hinting", "none"))
-	allocated, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	allocated, cancel := chromedp.NewExecAllocator(t.Context(), append(options, more...)...)
 	t.Cleanup(cancel)
 	return newTab(t, allocated, w.url)
 }

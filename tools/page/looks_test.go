@@ -83,9 +83,9 @@ func newShowcase(t *testing.T) *reader {
 }
 
 // newShowcaseAt is newShowcase of one that is at an address.
-func newShowcaseAt(t *testing.T, address string) *reader {
+func newShowcaseAt(t *testing.T, address string, more ...chromedp.ExecAllocatorOption) *reader {
 	t.Helper()
-	r := newReader(t, &world{t: t, url: address})
+	r := newReader(t, &world{t: t, url: address}, more...)
 	command(r, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: still})
 	command(r, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "UTC"})
 	command(r, emulation.SetLocaleOverride, emulation.SetLocaleOverrideParams{Locale: "en-US"})

@@ -179,39 +179,47 @@ func TestListsAreShownAsTheyWere(t *testing.T) {
 	r.see("Make a token")
 }
 
-// TestPagesWithoutAPastSaySo when they are gone to from the past, and lead back to it.
-func TestPagesWithoutAPastSaySo(t *testing.T) {
+// TestPagesOfEverythingElseStayInThePast when they are gone to from there; what has none says so, and leads back to it.
+func TestPagesOfEverythingElseStayInThePast(t *testing.T) {
 	r := newShowcase(t)
 	r.window(sizes[1], 1, "light")
 	r.open("/queues/shop?at=2026-01-05T10%3A00%3A20Z")
 	r.see("This is the past")
-	for _, c := range []struct{ link, says, shows string }{
-		{"Services", "What services post of themselves is not kept: this is how they are now.", "build-3"},
-		{"Access", "This is the past", "nightly build"},
-		{"Figures", "Figures are by week, and what was known of a week then is not kept: these go up to now.", "//checkout:checkout"},
-		{"Models", "This is the past", "priors predict"},
+	for _, c := range []struct{ link, shows, hides string }{
+		{"Services", "claimed 30 min ago", "build-3"},
+		{"Access", "nightly build", "Make a token"},
+		{"Figures", "What if? simulates the newest changes, so it is of the present alone.", "Simulate"},
+		{"Models", "priors predict", "Roll back"},
 	} {
 		if c.link == "Figures" { // the pages of a queue
 			r.click("header a", "shop")
 			r.see("Count returns too")
 		}
 		r.click("header a", c.link)
-		r.see(c.says)
+		r.see("This is the past")
 		r.see(c.shows)
+		if text := r.text(); strings.Contains(text, c.hides) {
+			t.Errorf("%s shows %q:\n%s", c.link, c.hides, text)
+		}
 		if at := evaluate[string](r, `new URLSearchParams(location.search).get("at")`); at != "2026-01-05T10:00:20Z" {
 			t.Errorf("%s: the moment is %q", c.link, at)
 		}
-		if bars := evaluate[int](r, `document.querySelectorAll(".past-bar").length`); (bars == 1) != (c.says == "This is the past") {
+		if bars := evaluate[int](r, `document.querySelectorAll(".past-bar").length`); bars != 1 {
 			t.Errorf("%s has %d sliders", c.link, bars)
 		}
 		r.check(c.link)
 	}
-	r.click("header a", "Services")
-	r.see("This page has no past")
-	r.see("live")
-	r.click(".past-sign button", "Back to now")
-	r.until("the address names no moment", func() bool { return evaluate[string](r, "location.search") == "" })
-	if text := r.text(); strings.Contains(text, "This page has no past") {
-		t.Errorf("the present is said to have no past:\n%s", text)
+
+	// Figures are of the moment, and are read again for another.
+	r.open("/queues/shop/analytics?at=2025-12-24T12%3A00%3A00Z")
+	r.see("What had happened by Dec 24, 2025")
+	r.see("//catalog:catalog")
+	if text := evaluate[string](r, "document.body.textContent"); !strings.Contains(text, "Dec 22") || strings.Contains(text, "Dec 29") || strings.Contains(text, "//checkout:checkout") {
+		t.Errorf("the figures of the past have what came later:\n%s", text)
 	}
+	r.do(chromedp.Focus(".past-bar input[type=range]"))
+	r.do(chromedp.KeyEvent(kb.End))
+	r.see("//checkout:checkout")
+	r.see("Simulate")
+	r.see("live")
 }

@@ -42,7 +42,11 @@ func newFront(t testing.TB, gateway string) *front {
 		r.Out.Header.Del("Accept-Encoding")
 	}, FlushInterval: -1, ErrorHandler: func(http.ResponseWriter, *http.Request, error) {}}
 	server := httptest.NewServer(f)
-	t.Cleanup(server.CloseClientConnections)
+	t.Cleanup(func() {
+		f.shut(true) // Close waits for the streams, which end with their connections
+		server.CloseClientConnections()
+		server.Close()
+	})
 	f.url = server.URL
 	return f
 }
@@ -94,8 +98,9 @@ func (f *front) shut(broken bool) {
 	if f.broken = broken; !broken {
 		return
 	}
-	for _, end := range f.open {
+	for r, end := range f.open {
 		close(end)
+		delete(f.open, r)
 	}
 }
 

@@ -38,8 +38,10 @@ var ErrNone = errors.New("no history is kept")
 // targets have MostTargets at most, the worst first.
 type Analytics struct {
 	Queue string `json:"queue"`
-	// Weeks is how many were asked for, the present one among them.
+	// Weeks is how many were asked for, the present one among them, or that of At.
 	Weeks int `json:"weeks"`
+	// At is the moment of the past up to which is counted, zero for the present.
+	At time.Time `json:"at,omitzero"`
 	// Missing is set, and everything else empty, where no history is kept.
 	Missing *NoHistory `json:"missing,omitempty"`
 	// Written is when the history was last written; the zero time if never.
@@ -205,16 +207,19 @@ type History struct {
 	readOnly   bool
 
 	mu   sync.Mutex
-	kept map[question]answer
+	kept map[Question]answer
 	// failure is the last one, at failedAt, of the history at failedDSN; nil if there was none.
 	failure   error
 	failedAt  time.Time
 	failedDSN string
 }
 
-type question struct {
-	queue string
-	weeks int
+// Question is how a queue did in so many weeks; at a moment of the past, by what had happened until then.
+type Question struct {
+	Queue string
+	Weeks int
+	// At is that moment, zero for the present.
+	At time.Time
 }
 
 type answer struct {
@@ -225,7 +230,7 @@ type answer struct {
 // New returns a history that asks where dsn says, clickhouse://user:password@host:port/database, each time that it connects; "" is nowhere.
 // now is the clock by which weeks are counted.
 func New(dsn func() string, now func() time.Time) *History {
-	h := &History{dsn: dsn, now: now, turn: make(chan struct{}, 1), kept: map[question]answer{}}
+	h := &History{dsn: dsn, now: now, turn: make(chan struct{}, 1), kept: map[Question]answer{}}
 	h.turn <- struct{}{}
 	return h
 }
@@ -238,13 +243,13 @@ func (h *History) Close() {
 	}
 }
 
-// Ask returns how a queue did in so many weeks, as of the last minute. The error is ErrNone, or says why the history does not answer, or did
+// Ask returns how a queue did, as of the last minute. The error is ErrNone, or says why the history does not answer, or did
 // not in the last five seconds; it names no password.
-func (h *History) Ask(ctx context.Context, queue string, weeks int) (Analytics, error) {
+func (h *History) Ask(ctx context.Context, q Question) (Analytics, error) {
 	if h.dsn() == "" {
 		return Analytics{}, ErrNone
 	}
-	q := question{queue, weeks}
+	q.At = q.At.UTC()
 	if a, err := h.known(q); a.Queue != "" || err != nil {
 		return a, err
 	}
@@ -278,7 +283,7 @@ func (h *History) Ask(ctx context.Context, queue string, weeks int) (Analytics, 
 }
 
 // known returns a kept answer or failure, neither if the history has to be asked.
-func (h *History) known(q question) (a Analytics, err error) {
+func (h *History) known(q Question) (a Analytics, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if kept, is := h.kept[q]; is && h.now().Sub(kept.at) < fresh {

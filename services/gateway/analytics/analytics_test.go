@@ -31,7 +31,7 @@ func TestWeeksBeginOnMondays(t *testing.T) {
 func TestWithoutAHistoryThereIsNone(t *testing.T) {
 	h := New(func() string { return "" }, time.Now)
 	defer h.Close()
-	if _, err := h.Ask(t.Context(), "shop", 3); !errors.Is(err, ErrNone) {
+	if _, err := h.Ask(t.Context(), Question{Queue: "shop", Weeks: 3}); !errors.Is(err, ErrNone) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -39,7 +39,7 @@ func TestWithoutAHistoryThereIsNone(t *testing.T) {
 func TestAHistoryThatDoesNotAnswerSaysNoPassword(t *testing.T) {
 	for _, dsn := range []string{"clickhouse://ada:sesame@127.0.0.1:1/landfall", "http//ada:sesame@[", "mysql://ada:sesame@x/y"} {
 		h := New(func() string { return dsn }, time.Now)
-		_, err := h.Ask(t.Context(), "shop", 3)
+		_, err := h.Ask(t.Context(), Question{Queue: "shop", Weeks: 3})
 		if err == nil || errors.Is(err, ErrNone) || strings.Contains(err.Error(), "sesame") {
 			t.Errorf("%s: %v", dsn, err)
 		}
@@ -52,7 +52,7 @@ func TestAQuestionWaitsForItsTurnNoLongerThanItsAsker(t *testing.T) {
 	<-h.turn // somebody asks
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := h.Ask(ctx, "shop", 3); !errors.Is(err, context.Canceled) {
+	if _, err := h.Ask(ctx, Question{Queue: "shop", Weeks: 3}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -61,7 +61,7 @@ func TestAQuestionWaitsForItsTurnNoLongerThanItsAsker(t *testing.T) {
 func TestAFailureIsToldAgainForAWhile(t *testing.T) {
 	now, dsn := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC), "clickhouse://127.0.0.1:1/landfall"
 	h := New(func() string { return dsn }, func() time.Time { return now })
-	_, first := h.Ask(t.Context(), "shop", 4)
+	_, first := h.Ask(t.Context(), Question{Queue: "shop", Weeks: 4})
 	if first == nil {
 		t.Fatal("nobody answers there, and yet there is no error")
 	}
@@ -69,15 +69,15 @@ func TestAFailureIsToldAgainForAWhile(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	now = now.Add(4 * time.Second)
-	if _, err := h.Ask(ctx, "tools", 12); !errors.Is(err, first) {
+	if _, err := h.Ask(ctx, Question{Queue: "tools", Weeks: 12}); !errors.Is(err, first) {
 		t.Errorf("after four seconds the error is %v, want %v", err, first)
 	}
 	dsn = "clickhouse://127.0.0.1:2/landfall"
-	if _, err := h.Ask(ctx, "tools", 12); !errors.Is(err, context.Canceled) {
+	if _, err := h.Ask(ctx, Question{Queue: "tools", Weeks: 12}); !errors.Is(err, context.Canceled) {
 		t.Errorf("elsewhere the error is %v", err)
 	}
 	dsn, now = "clickhouse://127.0.0.1:1/landfall", now.Add(time.Second)
-	if _, err := h.Ask(ctx, "tools", 12); !errors.Is(err, context.Canceled) {
+	if _, err := h.Ask(ctx, Question{Queue: "tools", Weeks: 12}); !errors.Is(err, context.Canceled) {
 		t.Errorf("after five seconds the error is %v", err)
 	}
 }

@@ -68,6 +68,8 @@ type Backend interface {
 	Healthy() error
 	// Services returns which services are at work.
 	Services() health.Report
+	// OwnersAt returns who had claimed the partitions of some queues at a time. Its errors are those of ReadAt.
+	OwnersAt(ctx context.Context, queues []string, at time.Time) ([]health.Ownership, error)
 }
 
 // Answer to a land request: exactly one of the two is set.

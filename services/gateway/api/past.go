@@ -111,26 +111,43 @@ func momentOf(name, text string) (time.Time, error) {
 
 // readAllAt calls f with the views of several queues, one after the other, as they were at a moment.
 func (h *handler) readAllAt(r *http.Request, queues []string, at time.Time, whole bool, f func(*view.Queue)) error {
+	return h.look(r, func(ctx context.Context) error {
+		for _, name := range queues {
+			switch err := h.Backend.ReadAt(ctx, name, at, whole, f); {
+			case errors.Is(err, ErrUnknownQueue):
+				return h.unknownQueue(r, name)
+			case err != nil:
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// look calls f, which folds the log up to a moment, unless the caller asks for the past too often.
+func (h *handler) look(r *http.Request, f func(context.Context) error) error {
+	done, err := h.beginLook(r)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, stop := context.WithTimeout(r.Context(), pastPatience)
+	defer stop()
+	if err = f(ctx); errors.Is(err, past.ErrReading) {
+		return fail(http.StatusServiceUnavailable, CodePastUnread, "The log is not folded up to that moment yet.", "Ask again: it goes on from where it is.")
+	}
+	return err
+}
+
+// beginLook returns what is called at the end of an answer about the past, or an error if the caller asks for it too often.
+func (h *handler) beginLook(r *http.Request) (done func(), err error) {
 	asker := askerOf(r)
 	caller := asker.Issuer + " " + asker.Subject
 	if asker.Issuer == access.IssuerOpen {
 		caller = h.addressOf(r)
 	}
 	if !h.looks.begin(caller) {
-		return tooMany(fmt.Sprintf("You ask for the past more often than %d times a second, or wait for more than %d answers.", looksPerSecond, looksWaiting))
+		return nil, tooMany(fmt.Sprintf("You ask for the past more often than %d times a second, or wait for more than %d answers.", looksPerSecond, looksWaiting))
 	}
-	defer h.looks.end(caller)
-	ctx, stop := context.WithTimeout(r.Context(), pastPatience)
-	defer stop()
-	for _, name := range queues {
-		switch err := h.Backend.ReadAt(ctx, name, at, whole, f); {
-		case errors.Is(err, ErrUnknownQueue):
-			return h.unknownQueue(r, name)
-		case errors.Is(err, past.ErrReading):
-			return fail(http.StatusServiceUnavailable, CodePastUnread, "The log is not folded up to that moment yet.", "Ask again: it goes on from where it is.")
-		case err != nil:
-			return err
-		}
-	}
-	return nil
+	return func() { h.looks.end(caller) }, nil
 }

@@ -16,7 +16,9 @@ import (
 
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
+	"landfall.build/platform/access"
 	"landfall.build/platform/deadletters"
+	"landfall.build/platform/health"
 	"landfall.build/platform/registry"
 	"landfall.build/services/gateway/api"
 	"landfall.build/services/gateway/api/apitest"
@@ -55,6 +57,31 @@ func past(t *testing.T) func(path string) (int, string) {
 
 func at(second int) string {
 	return "at=" + url.QueryEscape(apitest.Start.Add(time.Duration(second)*time.Second).Format(time.RFC3339))
+}
+
+// TestThePastOfServicesIsWhoHadClaimedWhat of the queues that the caller may read, and nobody is said to be at work.
+func TestThePastOfServicesIsWhoHadClaimedWhat(t *testing.T) {
+	g := serveGuarded(t, func(*api.Options) {})
+	claimed := apitest.Start.Add(time.Hour)
+	g.SetServices(health.Report{
+		Instances:  []health.Instance{{Service: "lander", Instance: "core-1", Alive: true}},
+		Partitions: []health.Ownership{{Service: "lander", Queues: []string{"main", "tools"}, Instance: "core-1", Term: 7, Since: claimed, State: health.StateWorking, BehindRecords: 4}},
+		Missing:    []health.Missing{{Service: "builder", Queues: []string{"main"}, Sentence: "No builder has been alive for 35 s."}},
+	})
+	token := g.token(access.Viewer, "main")
+	for at, want := range map[string]string{
+		"2026-01-05T11:00:00Z": `{"instances":[],"partitions":[{"service":"lander","partition":0,"queues":["main"],"instance":"core-1","term":7,"since":"2026-01-05T11:00:00Z","state":"claimed","behind_records":0}],"missing":[]}`,
+		"2026-01-05T10:59:59Z": `{"instances":[],"partitions":[{"service":"lander","partition":0,"queues":["main"],"term":-1,"state":"unowned","behind_records":0}],"missing":[]}`,
+	} {
+		if answer, text := g.do("GET", "/v1/services?at="+at, "", "Authorization", token); answer.StatusCode != http.StatusOK || strings.TrimSpace(text) != want {
+			t.Errorf("at %s: %s %s, want %s", at, answer.Status, text, want)
+		}
+	}
+	for _, at := range []string{"noon", "9999-01-01T00:00:00Z"} {
+		if answer, text := g.do("GET", "/v1/services?at="+at, "", "Authorization", token); answer.StatusCode != http.StatusBadRequest {
+			t.Errorf("at %s: %s %s", at, answer.Status, text)
+		}
+	}
 }
 
 func TestAQueueIsShownAsItWas(t *testing.T) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -42,7 +43,12 @@ func unknownChange(queue, id string) error {
 
 // serveServices answers with the work of services for the queues that the caller may read, and with what is of no queue.
 func (h *handler) serveServices(w http.ResponseWriter, r *http.Request) {
-	report, readable := h.Backend.Services(), h.readable(r)
+	readable := h.readable(r)
+	report, err := h.servicesThen(r, readable)
+	if err != nil {
+		h.writeFailure(w, r, err)
+		return
+	}
 	shown := func(queues []string) ([]string, bool) {
 		of := slices.DeleteFunc(slices.Clone(queues), func(name string) bool { return !slices.Contains(readable, name) })
 		return of, len(of) > 0 || len(queues) == 0
@@ -61,6 +67,26 @@ func (h *handler) serveServices(w http.ResponseWriter, r *http.Request) {
 	}
 	report.Partitions, report.Missing = partitions, missing
 	writeJSON(w, http.StatusOK, report)
+}
+
+// servicesThen returns which services are at work, or who had claimed the partitions of the queues at the moment that the request names.
+func (h *handler) servicesThen(r *http.Request, queues []string) (report health.Report, err error) {
+	at, err := h.askedAt(r)
+	if err != nil {
+		return report, err
+	}
+	if at.IsZero() {
+		return h.Backend.Services(), nil
+	}
+	if err := h.Backend.Ready(); err != nil {
+		return report, err
+	}
+	report.Instances = []health.Instance{}
+	err = h.look(r, func(ctx context.Context) (err error) {
+		report.Partitions, err = h.Backend.OwnersAt(ctx, queues, at)
+		return err
+	})
+	return report, err
 }
 
 func (h *handler) serveQueues(w http.ResponseWriter, r *http.Request) {

@@ -102,6 +102,10 @@ type fold struct {
 // Read calls f with the view as it was at a time, which f must not keep. Records of that time are part of it. Only if whole is set
 // the view may be asked where a step waits.
 func (p *Past) Read(ctx context.Context, at time.Time, whole bool, f func(*view.Queue)) error {
+	return p.read(ctx, at, whole, func(m *moment) { f(m.view) })
+}
+
+func (p *Past) read(ctx context.Context, at time.Time, whole bool, f func(*moment)) error {
 	select {
 	case <-p.turn:
 	case <-ctx.Done():
@@ -120,7 +124,7 @@ func (p *Past) Read(ctx context.Context, at time.Time, whole bool, f func(*view.
 		m, err = p.readTo(ctx, at, true)
 	}
 	if err == nil {
-		f(m.view)
+		f(m)
 	}
 	return err
 }

@@ -67,6 +67,7 @@ type foldedRejection struct {
 type foldedProof struct {
 	version string
 	attempt uint32
+	at      int64
 }
 
 type foldedPrediction struct {
@@ -111,6 +112,19 @@ func (f *folded) build(queue, id string) *foldedBuild {
 	b := &foldedBuild{queue: queue, build: id}
 	f.builds = append(f.builds, b)
 	return b
+}
+
+// until is what had ended, run, failed and been taken back by a moment; everything, if that is zero.
+func (f *folded) until(at time.Time) *folded {
+	then, us := *f, at.UnixMicro()
+	if at.IsZero() {
+		return &then
+	}
+	then.changes = slices.DeleteFunc(slices.Clone(f.changes), func(c *foldedChange) bool { return c.endedAt > us })
+	then.runs = slices.DeleteFunc(slices.Clone(f.runs), func(r foldedRun) bool { return r.finished > us })
+	then.rejections = slices.DeleteFunc(slices.Clone(f.rejections), func(r foldedRejection) bool { return r.at > us })
+	then.takenBack = slices.DeleteFunc(slices.Clone(f.takenBack), func(p foldedProof) bool { return p.at > us })
+	return &then
 }
 
 // foldForAnalysts reads the whole log.
@@ -201,11 +215,11 @@ func (f *folded) take(e journal.Entry) {
 		}
 		f.refusals = append(f.refusals, foldedRefusal{q, m.Change.Change, cause, orTime(m.StampUs)})
 		for _, p := range m.BaseOutdated {
-			f.takenBack = append(f.takenBack, foldedProof{versionOf(q, p.Version), p.Attempt})
+			f.takenBack = append(f.takenBack, foldedProof{versionOf(q, p.Version), p.Attempt, orTime(m.StampUs)})
 		}
 	case *eventsv1.ChangeRetried:
 		for _, p := range m.Failed {
-			f.takenBack = append(f.takenBack, foldedProof{versionOf(q, p.Version), p.Attempt})
+			f.takenBack = append(f.takenBack, foldedProof{versionOf(q, p.Version), p.Attempt, orTime(m.StampUs)})
 		}
 	case *eventsv1.BuildPrepared:
 		b := f.build(q, m.Build)

@@ -29,7 +29,7 @@ func TestTheGatewaysFiguresAreAFoldOfTheLog(t *testing.T) {
 	defer h.Close()
 	waits, accuracies, rejecting, hours, bypasses, builds, verdicts := figures{}, figures{}, figures{}, figures{}, figures{}, figures{}, figures{}
 	for _, queue := range queues {
-		a, err := h.Ask(t.Context(), queue, 104)
+		a, err := h.Ask(t.Context(), analytics.Question{Queue: queue, Weeks: 104})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,9 +112,72 @@ func TestTheGatewaysFiguresAreAFoldOfTheLog(t *testing.T) {
 		}
 	}
 	// A short time has only its weeks, and another clock cannot make it longer.
-	a, err := h.Ask(t.Context(), queues[0], 1)
+	a, err := h.Ask(t.Context(), analytics.Question{Queue: queues[0], Weeks: 1})
 	if err != nil || len(a.Waits) > 1 || len(a.Builds) > 1 || len(a.Work) > 1 || len(a.Predictions) > 1 {
 		t.Errorf("one week is %+v, %v", a, err)
+	}
+}
+
+// TestTheGatewaysFiguresOfThePastAreAFoldOfTheLogUpToThere, whatever happened afterwards.
+func TestTheGatewaysFiguresOfThePastAreAFoldOfTheLogUpToThere(t *testing.T) {
+	dsn := database(t)
+	log := fillWithInventions(t, dsn, seedtest.Of(t))
+	f, c := foldForAnalysts(t, log), connectTo(t, dsn)
+	var oldest, newest time.Time
+	var queues []string
+	if err := c.QueryRow(t.Context(), "SELECT min(time), max(time), groupUniqArray(queue) FROM events").Scan(&oldest, &newest, &queues); err != nil {
+		t.Fatal(err)
+	}
+	h := analytics.New(func() string { return dsn }, func() time.Time { return newest })
+	defer h.Close()
+	for _, at := range []time.Time{{}, oldest.Add(newest.Sub(oldest) / 2), oldest.Add(-time.Second)} {
+		then := f.until(at)
+		verdicts, rejecting, flaky, wanted := figures{}, figures{}, figures{}, figures{}
+		for _, queue := range queues {
+			a, err := h.Ask(t.Context(), analytics.Question{Queue: queue, Weeks: 104, At: at})
+			if err != nil || !a.At.Equal(at) {
+				t.Fatal(err, a.At)
+			}
+			for _, w := range a.Verdicts {
+				verdicts[queue+" "+w.Week] = []float64{float64(w.Landed), float64(w.Rejected), float64(w.Conflicting), float64(w.Confirmed), float64(w.Contradicted), float64(w.Ejected)}
+			}
+			for _, r := range a.Rejections {
+				rejecting[queue+" "+r.Target] = []float64{float64(r.Rejections), float64(r.Changes)}
+			}
+			for _, r := range a.Flaky {
+				flaky[queue+" "+r.Target] = []float64{float64(r.Versions), r.FlakeRate, r.FailureRate}
+			}
+			ended, landed := 0, 0
+			for _, w := range a.Verdicts {
+				ended, landed = ended+w.Landed+w.Rejected+w.Ejected, landed+w.Landed
+			}
+			for _, w := range a.Builds {
+				ended -= w.Changes
+			}
+			for _, w := range a.Bypasses {
+				landed -= w.Landed
+			}
+			for _, w := range a.Waits {
+				if !at.IsZero() && w.Week > at.Format(time.DateOnly) {
+					t.Errorf("%s, %s: changes have landed in the week of %s", queue, at, w.Week)
+				}
+			}
+			if ended != 0 || landed != 0 {
+				t.Errorf("%s, %s: %d changes ended of which no builds are told, and %d landed of which no bypasses are", queue, at, ended, landed)
+			}
+		}
+		for key, rate := range then.rates() {
+			if rate[3] >= 0.0005 {
+				wanted[key] = []float64{rate[0], rate[3], rate[2]}
+			}
+		}
+		name := "at " + at.Format(time.DateTime)
+		sameFigures(t, name+": verdicts", "landed, rejected, conflicting, confirmed, contradicted, ejected", then.verdicts(), verdicts)
+		sameFigures(t, name+": rejections", "rejections, changes", then.rejecting(), rejecting)
+		sameFigures(t, name+": flaky", "versions, flake_rate, failure_rate", wanted, flaky)
+		if before := at.Before(oldest) && !at.IsZero(); before != (len(verdicts) == 0) || before != (len(flaky) == 0) {
+			t.Errorf("%s: %d weeks were compared, and %d flaky targets", name, len(verdicts), len(flaky))
+		}
 	}
 }
 

@@ -90,6 +90,24 @@ func (b *Backend) Healthy() error { b.mu.Lock(); defer b.mu.Unlock(); return b.s
 // Services implements api.Backend.
 func (b *Backend) Services() health.Report { b.mu.Lock(); defer b.mu.Unlock(); return b.report }
 
+// OwnersAt implements api.Backend: what Services returns has been claimed when it says.
+func (b *Backend) OwnersAt(_ context.Context, queues []string, at time.Time) (owners []health.Ownership, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, o := range b.report.Partitions {
+		o.Queues = slices.DeleteFunc(slices.Clone(o.Queues), func(name string) bool { return !slices.Contains(queues, name) })
+		if o.Term < 0 || len(o.Queues) == 0 {
+			continue
+		}
+		o.State, o.BehindRecords = health.StateClaimed, 0
+		if o.Since.After(at) {
+			o.Instance, o.Term, o.Since, o.State = "", health.NoTerm, time.Time{}, health.StateUnowned
+		}
+		owners = append(owners, o)
+	}
+	return owners, nil
+}
+
 // Fold takes the next fact of a topic. One of landfall.changes that carries no time gets the next second.
 func (b *Backend) Fold(name, topic string, m proto.Message) lineup.Consequence {
 	b.mu.Lock()

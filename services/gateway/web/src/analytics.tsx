@@ -6,7 +6,7 @@ import type { Analytics as Figures, WeekOfWaits } from "./openapi"
 import { Plot, type Line } from "./plot"
 import { QueuePage } from "./queuepage"
 import { useRead } from "./read"
-import { choose, flakesPath, query } from "./router"
+import { at, choose, flakesPath, query } from "./router"
 import { Bar, seconds, WhatIf } from "./whatif"
 import { Ago, exact, plain } from "./words"
 
@@ -22,7 +22,7 @@ export function Analytics({ queue }: { queue: string }) {
   return (
     <QueuePage title="Figures" queue={queue}>
       <Known queue={queue} />
-      <WhatIf key={queue} queue={queue} />
+      {at.value ? <p class="soft">What if? simulates the newest changes, so it is of the present alone.</p> : <WhatIf key={queue} queue={queue} />}
     </QueuePage>
   )
 }
@@ -30,7 +30,7 @@ export function Analytics({ queue }: { queue: string }) {
 function Known({ queue }: { queue: string }) {
   const chosen = Number(query.value.get("weeks"))
   const weeks = spans.some(([, n]) => n === chosen) ? chosen : 12
-  const { value, wrong } = useRead<Figures>(`/v1/queues/${encodeURIComponent(queue)}/analytics?weeks=${weeks}`)
+  const { value, wrong } = useRead<Figures>(`/v1/queues/${encodeURIComponent(queue)}/analytics?weeks=${weeks}${at.value && `&at=${encodeURIComponent(at.value)}`}`)
   if (wrong)
     return (
       <p role="alert" class="wrong">
@@ -60,12 +60,23 @@ function Known({ queue }: { queue: string }) {
         </label>
         <span class="soft">
           Weeks begin on Mondays, in UTC.{" "}
-          {value.written && (
+          {value.at ? (
             <>
-              The history was last written <Ago at={value.written} />.
+              What had happened by <time dateTime={value.at}>{exact(value.at)}</time> is counted, as the history has it now.
             </>
+          ) : (
+            value.written && (
+              <>
+                The history was last written <Ago at={value.written} />.
+              </>
+            )
           )}
         </span>
+        {value.weeks !== weeks || (value.at ? Date.parse(value.at) : 0) !== (at.value ? Date.parse(at.value) : 0) ? (
+          <span role="status" class="soft">
+            Asking the history…
+          </span>
+        ) : null}
       </div>
       <Shown of={value} />
     </>
@@ -118,7 +129,7 @@ function Shown({ of }: { of: Figures }) {
   if (of.waits.length + of.builds.length + of.work.length + of.bypasses.length + of.predictions.length === 0)
     return (
       <Notice title="Nothing has left the queue in this time">
-        <p>Choose a longer time, or land a change: figures come once it has landed, within a minute.</p>
+        {of.at ? <p>Choose a longer time, or a later moment.</p> : <p>Choose a longer time, or land a change: figures come once it has landed, within a minute.</p>}
       </Notice>
     )
   const by = { x, first: "week of" }
@@ -162,13 +173,13 @@ function Shown({ of }: { of: Figures }) {
       )}
       <section class="plot">
         <h2>Targets that rejected changes</h2>
-        <p class="soft">In the time that is shown, those that rejected most first. A change that came again and was rejected again is one change. <a href={flakesPath(of.queue)}>Failing targets</a> has those of the changes that the queue keeps.</p>
+        <p class="soft">In the time that is shown, those that rejected most changes first. A change that came again and was rejected again is one change. <a href={flakesPath(of.queue)}>Failing targets</a> has those of the changes that the queue keeps.</p>
         {of.rejections.length === 0 ? (
           <p class="soft">None did in this time.</p>
         ) : (
           <div class="wide" tabIndex={0} role="group" aria-label="Targets that rejected changes">
             <table class="facts">
-              <Head of={["target", "rejections", "changes", "last", "owners"]} />
+              <Head of={["target", "changes", "rejections", "last", "owners"]} />
               <tbody>
                 {of.rejections.map((r) => (
                   <tr key={r.target}>
@@ -178,9 +189,9 @@ function Shown({ of }: { of: Figures }) {
                       </code>
                     </th>
                     <td>
-                      <Bar of={r.rejections} most={of.rejections[0]!.rejections} says={r.rejections.toLocaleString()} />
+                      <Bar of={r.changes} most={of.rejections[0]!.changes} says={r.changes.toLocaleString()} />
                     </td>
-                    <td>{r.changes.toLocaleString()}</td>
+                    <td>{r.rejections.toLocaleString()}</td>
                     <td>
                       <time dateTime={r.last_at} title={exact(r.last_at)}>
                         {x(Date.parse(r.last_at))}

@@ -22,7 +22,8 @@ const pauses = [300, 1000, 2000, 5000, 10_000]
 // merge applies a JSON merge patch (RFC 7396), and leaves the target as it is.
 export function merge(target: unknown, patch: unknown): unknown {
   if (typeof patch !== "object" || patch === null || Array.isArray(patch)) return patch
-  const out: Record<string, unknown> = typeof target === "object" && target !== null && !Array.isArray(target) ? { ...target } : {}
+  // Without a prototype: a change may be named __proto__.
+  const out: Record<string, unknown> = Object.assign(Object.create(null), typeof target === "object" && !Array.isArray(target) ? target : undefined)
   for (const [name, value] of Object.entries(patch)) {
     if (value === null) delete out[name]
     else out[name] = merge(out[name], value)

@@ -43,6 +43,11 @@ function Known({ queue }: { queue: string }) {
     <>
       <div class="line">
         <span role="status">
+          {rejected.length > 0 && (
+            <>
+              <bdi>{failsMost(rejected)}</bdi>{" "}
+            </>
+          )}
           {plural(rejected.length, "target")} rejected changes; {plural(shown.length, "flaky target")}
           {shown.length > 0 && `; workers spent ${duration(lost / 1000)} on attempts that failed and were contradicted`}
         </span>
@@ -99,6 +104,14 @@ function Known({ queue }: { queue: string }) {
       {asked.value && <Steer queue={queue} of={asked.value} close={() => (asked.value = undefined)} />}
     </>
   )
+}
+
+// failsMost says which target rejected most changes: the list has it first, and those that rejected as many behind it.
+function failsMost(list: RejectingTarget[]): string {
+  const most = list.filter((r) => r.changes === list[0]!.changes)
+  const names = most.slice(0, 3).map((r) => plain(r.target))
+  const all = most.length > 3 ? `${names.join(", ")} and ${most.length - 3} more` : names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0]
+  return `${all} failed most: ${most.length > 1 ? "each" : "it"} rejected ${plural(list[0]!.changes, "change")}.`
 }
 
 function Head({ of }: { of: [string, string?][] }) {

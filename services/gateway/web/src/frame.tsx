@@ -4,7 +4,7 @@ import { signal, useComputed, useSignal } from "@preact/signals"
 import type { ComponentChildren, JSX } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import { me, setMe, signedIn, signInAddress, signOut, ways, who } from "./me"
-import { accessPath, analyticsPath, at, deadLettersPath, flakesPath, modelsPath, poolPath, queuePath, queuesPath, query, route, servicesPath } from "./router"
+import { accessPath, analyticsPath, at, deadLettersPath, flakesPath, modelsPath, poolPath, queuePath, queuesPath, route, servicesPath } from "./router"
 import { queues, readAgain, status } from "./store"
 import { ago, exact, now, plain, webLink } from "./words"
 
@@ -93,7 +93,7 @@ function Who({ queue }: { queue?: string }) {
   const leaving = useSignal(false)
   const reader = who.value
   if (signedIn.value && reader) {
-    const role = queue === undefined ? undefined : (reader.roles[queue] ?? "no role")
+    const role = queue === undefined ? undefined : ((Object.hasOwn(reader.roles, queue) && reader.roles[queue]) || "no role")
     return (
       <span class="who">
         <span title={`${reader.subject} at ${reader.issuer}`}>
@@ -143,7 +143,6 @@ export function Typed({ value, use, ...rest }: { value: string; use: (text: stri
 
 // SignInLinks lead to where the reader signs in, and back to what the address has now.
 export function SignInLinks() {
-  void query.value // the address that the links have in them
   return (
     <>
       {ways.value.map((w) => (
@@ -273,12 +272,17 @@ export function Keys() {
   )
 }
 
-// Dialog is modal; the browser keeps the focus in it, and gives it back.
+// Dialog is modal; the browser keeps the focus in it. What opened it has the focus again afterwards.
 export function Dialog({ title, shown, close, children }: { title: string; shown: boolean; close: () => void; children: ComponentChildren }) {
   const ref = useRef<HTMLDialogElement>(null)
   useEffect(() => {
-    if (shown && !ref.current?.open) ref.current?.showModal()
-    if (!shown && ref.current?.open) ref.current.close()
+    if (!shown) return
+    const [opener, dialog] = [document.activeElement, ref.current!]
+    dialog.showModal()
+    return () => {
+      dialog.close()
+      if (opener instanceof HTMLElement && document.activeElement === document.body) opener.focus() // the dialog was gone already
+    }
   }, [shown])
   if (!shown) return null
   return (

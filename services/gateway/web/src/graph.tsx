@@ -1,7 +1,7 @@
 // The graph of a queue: its order from left to right, a lane for each group of changes that meet, an arc for each conflict, and above
 // each change its possible futures.
 
-import { useSignal } from "@preact/signals"
+import { computed, useComputed, useSignal, type ReadonlySignal, type Signal } from "@preact/signals"
 import { useEffect, useMemo, useRef } from "preact/hooks"
 import type { Graph, GraphFuture, GraphNode } from "./openapi"
 import { choose, query } from "./router"
@@ -64,9 +64,18 @@ export function QueueGraph({ queue }: { queue: string }) {
   return <Drawn graph={graph} count={count} />
 }
 
+// made holds the node of each change that the stream has not changed since, so that only the others are drawn again.
+const made = new WeakMap<GraphNode, Node>()
+
+function nodeOf(id: string, n: GraphNode): Node {
+  let node = made.get(n)
+  if (!node) made.set(n, (node = { id, ...n }))
+  return node
+}
+
 function Drawn({ graph, count }: { graph: Graph; count: number }) {
-  const nodes = useMemo(() => Object.entries(graph.changes).map(([id, n]): Node => ({ id, ...n })).sort((a, b) => a.position - b.position), [graph])
-  const from = Number(query.value.get("from") ?? 0)
+  const nodes = useMemo(() => Object.entries(graph.changes).map(([id, n]) => nodeOf(id, n)).sort((a, b) => a.position - b.position), [graph])
+  const from = Math.min(Math.floor(Number(query.value.get("from"))), Math.floor((count - 1) / part) * part + 1)
   const zoomed = from > 0 && count > foldFrom
   if (count > foldFrom && !zoomed) return <Densities nodes={nodes} />
   const shown = zoomed ? nodes.slice(from - 1, from - 1 + part) : nodes
@@ -93,125 +102,204 @@ function Drawn({ graph, count }: { graph: Graph; count: number }) {
   )
 }
 
+// Drawing is what the marks of changes have in common.
+interface Drawing {
+  nodes: Node[]
+  byID: Map<string, Node>
+  // behind has the changes that meet one from behind it.
+  behind: Map<string, string[]>
+}
+
+// Pointed is the change that is pointed at or opened, "" for none, and those that are lit with it.
+type Pointed = ReadonlySignal<{ one: string; lit: Set<string> }>
+
+function drawingOf(nodes: Node[]): Drawing {
+  const behind = new Map<string, string[]>()
+  for (const n of nodes)
+    for (const e of n.ahead ?? []) {
+      const list = behind.get(e.change)
+      if (list) list.push(n.id)
+      else behind.set(e.change, [n.id])
+    }
+  return { nodes, byID: new Map(nodes.map((n) => [n.id, n])), behind }
+}
+
+// atOnce is how many changes are drawn in one task: more would hold up what the reader does.
+const atOnce = 20
+
 function Lanes({ nodes }: { nodes: Node[] }) {
   const focused = useSignal("")
   const box = useRef<HTMLDivElement>(null)
-  const width = useSignal(1200)
+  // Nothing is drawn before the width is known, or it would be drawn twice.
+  const width = useSignal(0)
+  const drawn = useSignal(atOnce)
   useEffect(() => {
     const seen = new ResizeObserver((entries) => (width.value = Math.max(320, entries[0]!.contentRect.width)))
     seen.observe(box.current!)
     return () => seen.disconnect()
   }, [])
-  const byID = useMemo(() => new Map(nodes.map((n) => [n.id, n])), [nodes])
+  const measured = width.value > 0
+  useEffect(() => {
+    if (!measured || drawn.value >= nodes.length) return
+    const next = setTimeout(() => (drawn.value += atOnce))
+    return () => clearTimeout(next)
+  }, [measured, drawn.value, nodes.length])
+  const of = useMemo(() => drawingOf(nodes), [nodes])
+  const drawing = useSignal(of)
+  if (drawing.peek() !== of) drawing.value = of
+  const pointed: Pointed = useComputed(() => {
+    const { byID, behind } = drawing.value
+    const one = focused.value || query.value.get("open") || ""
+    const lit = new Set<string>()
+    const node = byID.get(one)
+    if (!node) return { one: "", lit }
+    lit.add(one)
+    for (const e of node.ahead ?? []) lit.add(e.change)
+    for (const id of behind.get(one) ?? []) lit.add(id)
+    return { one, lit }
+  })
   const lanes = useMemo(() => lanesOf(nodes), [nodes])
-  const behind = useMemo(() => {
-    const out = new Map<string, string[]>()
-    for (const n of nodes)
-      for (const e of n.ahead ?? []) {
-        const list = out.get(e.change)
-        if (list) list.push(n.id)
-        else out.set(e.change, [n.id])
-      }
-    return out
-  }, [nodes])
   const step = Math.min(136, Math.max(16, (width.value - 2 * margin) / nodes.length))
   const total = Math.max(width.value, nodes.length * step + 2 * margin)
   const place = new Map(nodes.map((n, i) => [n.id, margin + (i + 0.5) * step]))
+  const begun = new Set(nodes.slice(0, drawn.value))
   const labelled = step >= 72
   const heights = lanes.map((l) => tallest + 24 + (l.alone ? 8 : arcs) + (labelled ? 24 : 16))
   const tops = heights.map((_, i) => heights.slice(0, i).reduce((a, b) => a + b, 0))
-  const one = focused.value || query.value.get("open") || ""
-  const lit = useMemo(() => {
-    const out = new Set<string>()
-    const node = byID.get(one)
-    if (!node) return out
-    out.add(one)
-    for (const e of node.ahead ?? []) out.add(e.change)
-    for (const id of behind.get(one) ?? []) out.add(id)
-    return out
-  }, [one, byID, behind])
-  const first = byID.has(one) ? one : nodes[0]!.id
-  const move = (e: KeyboardEvent, n: Node) => {
-    const at = nodes.indexOf(n)
-    const to =
-      e.key === "ArrowRight" ? nodes[at + 1]?.id : e.key === "ArrowLeft" ? nodes[at - 1]?.id : e.key === "ArrowUp" ? n.ahead?.[0]?.change : e.key === "ArrowDown" ? behind.get(n.id)?.[0] : undefined
-    if (!to || !byID.has(to)) return
-    e.preventDefault()
-    focused.value = to
-    box.current?.querySelector<SVGAElement>(`[data-at="${byID.get(to)!.position}"]`)?.focus()
-  }
   return (
     <div class="graph">
       <Legend />
       <div class="canvas" ref={box} role="group" aria-label="Graph of the queue. The arrow keys go from change to change: left and right in the queue's order, up and down along conflicts.">
-        <svg width={total} height={tops[tops.length - 1]! + heights[heights.length - 1]!}>
+        <svg width={measured ? total : 0} height={tops[tops.length - 1]! + heights[heights.length - 1]!}>
           <defs>
             <pattern id="running" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
               <rect width="2" height="4" class="hatch" />
             </pattern>
           </defs>
-          {lanes.map((lane, i) => (
-            <g key={lane.nodes[0]!.id} transform={`translate(0 ${tops[i]! + tallest + 16})`}>
-              <line class="base" x1={margin} x2={total - margin} y1={0} y2={0} />
-              <text class="name" x={margin} y={-tallest - 4}>
-                {lane.alone ? `${plural(lane.nodes.length, "change")} that ${lane.nodes.length === 1 ? "meets" : "meet"} no other` : `${lane.nodes.length} changes that meet`}
-              </text>
-              {lane.nodes.map((n) =>
-                (n.ahead ?? []).map((e) => {
-                  const x1 = place.get(e.change)
-                  if (x1 === undefined) return null
-                  const x2 = place.get(n.id)!
-                  const deep = Math.min(arcs, 12 + (x2 - x1) / 5)
-                  const on = one !== "" && (n.id === one || e.change === one)
-                  return (
-                    <path key={`${n.id} ${e.change}`} class={`arc${on ? " lit" : one !== "" && lit.size > 0 ? " dim" : ""}${e.merge_conflict ? " merge" : ""}`} d={`M${x1} 0C${x1} ${deep},${x2} ${deep},${x2} 0`}>
-                      <title>{edgeText(byID.get(e.change)!, n, e)}</title>
-                    </path>
-                  )
-                }),
-              )}
-              {lane.nodes.map((n) => (
-                <g key={n.id} class={n.id === one ? "one" : lit.size > 0 && !lit.has(n.id) ? "dim" : ""} transform={`translate(${place.get(n.id)} 0)`}>
-                  <text class="place" y={20} aria-hidden="true">
-                    {n.position}
-                  </text>
-                  {labelled && (
-                    <text class="title" y={36} aria-hidden="true">
-                      {cut(plain(n.title || n.id), Math.floor(step / 7))}
-                    </text>
-                  )}
-                  <a
-                    href={`?open=${encodeURIComponent(n.id)}`}
-                    data-at={n.position}
-                    class={`node ${n.state}`}
-                    tabindex={n.id === first ? 0 : -1}
-                    aria-label={said(n, byID, behind)}
-                    onFocus={() => (focused.value = n.id)}
-                    onMouseEnter={() => (focused.value = n.id)}
-                    onMouseLeave={() => (focused.value = "")}
-                    onKeyDown={(e) => move(e, n)}
-                    onClick={(e) => {
-                      e.preventDefault()
-                      choose({ open: n.id, log: "", in: "", line: "" })
-                    }}
-                  >
-                    <rect class="hit" x={-step / 2} y={-tallest - 8} width={step} height={tallest + (labelled ? 48 : 32)} />
-                    {(n.futures ?? []).map((f, j) => (
-                      <Future key={j} of={f} y={-16 - j * cell} widest={Math.min(48, step - 4)} />
-                    ))}
-                    <circle r={5} />
-                    {n.held && <line class="hold" x1={-8} x2={8} y1={0} y2={0} />}
-                  </a>
-                </g>
-              ))}
-            </g>
-          ))}
+          {measured &&
+            lanes.map((lane, i) => (
+              <g key={lane.nodes[0]!.id} transform={`translate(0 ${tops[i]! + tallest + 16})`}>
+                <line class="base" x1={margin} x2={total - margin} y1={0} y2={0} />
+                <text class="name" x={margin} y={-tallest - 4}>
+                  {lane.alone ? `${plural(lane.nodes.length, "change")} that ${lane.nodes.length === 1 ? "meets" : "meet"} no other` : `${lane.nodes.length} changes that meet`}
+                </text>
+                {lane.nodes.map((n) => begun.has(n) && n.ahead && <Arcs key={`${n.id} arcs`} n={n} place={place} drawing={drawing} pointed={pointed} />)}
+                {lane.nodes.map((n) => begun.has(n) && <Mark key={n.id} n={n} x={place.get(n.id)!} step={step} says={said(n, of.byID, of.behind)} drawing={drawing} pointed={pointed} focused={focused} />)}
+              </g>
+            ))}
         </svg>
       </div>
-      <p class="said" aria-live="polite">
-        {byID.has(one) ? <bdi>{said(byID.get(one)!, byID, behind)}</bdi> : <span class="soft">Point at a change, or go to it with the keys: what it waits for and what waits for it is said here.</span>}
-      </p>
+      <Said drawing={drawing} pointed={pointed} />
     </div>
+  )
+}
+
+function Said({ drawing, pointed }: { drawing: ReadonlySignal<Drawing>; pointed: Pointed }) {
+  const { byID, behind } = drawing.value
+  const node = byID.get(pointed.value.one)
+  return (
+    <p class="said" aria-live="polite">
+      {node ? <bdi>{said(node, byID, behind)}</bdi> : <span class="soft">Point at a change, or go to it with the keys: what it waits for and what waits for it is said here.</span>}
+    </p>
+  )
+}
+
+// Arcs are the conflicts of a change with those ahead of it. What they are is said once one is pointed at.
+function Arcs({ n, place, drawing, pointed }: { n: Node; place: Map<string, number>; drawing: ReadonlySignal<Drawing>; pointed: Pointed }) {
+  const ahead = n.ahead!.filter((e) => place.has(e.change))
+  const x2 = place.get(n.id)!
+  const ways = ahead.map((e) => {
+    const x1 = place.get(e.change)!
+    const deep = Math.min(arcs, 12 + (x2 - x1) / 5)
+    return `M${x1} 0C${x1} ${deep},${x2} ${deep},${x2} 0`
+  })
+  return useMemo(
+    () => (
+      <>
+        {ahead.map((e, i) => (
+          <path
+            key={e.change}
+            class={computed(() => {
+              const { one } = pointed.value
+              return `arc${one === "" ? "" : n.id === one || e.change === one ? " lit" : " dim"}${e.merge_conflict ? " merge" : ""}`
+            })}
+            d={ways[i]}
+            onMouseEnter={(at) => titled(at.currentTarget, edgeText(drawing.peek().byID.get(e.change)!, n, e))}
+          />
+        ))}
+      </>
+    ),
+    [n, ways.join()],
+  )
+}
+
+function titled(of: SVGElement, text: string) {
+  const title = document.createElementNS("http://www.w3.org/2000/svg", "title")
+  title.textContent = text
+  of.replaceChildren(title)
+}
+
+interface MarkOf {
+  n: Node
+  x: number
+  step: number
+  says: string
+  drawing: ReadonlySignal<Drawing>
+  pointed: Pointed
+  focused: Signal<string>
+}
+
+// Mark is a change, with its futures above it.
+function Mark({ n, x, step, says, drawing, pointed, focused }: MarkOf) {
+  const lit = useComputed(() => (n.id === pointed.value.one ? "one" : pointed.value.one !== "" && !pointed.value.lit.has(n.id) ? "dim" : ""))
+  const first = useComputed(() => ((pointed.value.one || drawing.value.nodes[0]!.id) === n.id ? 0 : -1))
+  const move = (e: KeyboardEvent) => {
+    const { nodes, byID, behind } = drawing.peek()
+    const at = nodes.findIndex((o) => o.id === n.id)
+    const to =
+      e.key === "ArrowRight" ? nodes[at + 1]?.id : e.key === "ArrowLeft" ? nodes[at - 1]?.id : e.key === "ArrowUp" ? n.ahead?.[0]?.change : e.key === "ArrowDown" ? behind.get(n.id)?.[0] : undefined
+    if (!to || !byID.has(to)) return
+    e.preventDefault()
+    focused.value = to
+    ;(e.currentTarget as Element).closest("svg")!.querySelector<SVGAElement>(`[data-at="${byID.get(to)!.position}"]`)?.focus()
+  }
+  const labelled = step >= 72
+  return useMemo(
+    () => (
+      <g class={lit} transform={`translate(${x} 0)`}>
+        <text class="place" y={20} aria-hidden="true">
+          {n.position}
+        </text>
+        {labelled && (
+          <text class="title" y={36} aria-hidden="true">
+            {cut(plain(n.title || n.id), Math.floor(step / 7))}
+          </text>
+        )}
+        <a
+          href={`?open=${encodeURIComponent(n.id)}`}
+          data-at={n.position}
+          class={`node ${n.state}`}
+          tabindex={first}
+          aria-label={says}
+          onFocus={() => (focused.value = n.id)}
+          onMouseEnter={() => (focused.value = n.id)}
+          onMouseLeave={() => (focused.value = "")}
+          onKeyDown={move}
+          onClick={(e) => {
+            e.preventDefault()
+            choose({ open: n.id, log: "", in: "", line: "" })
+          }}
+        >
+          <rect class="hit" x={-step / 2} y={-tallest - 8} width={step} height={tallest + (labelled ? 48 : 32)} />
+          {(n.futures ?? []).map((f, j) => (
+            <Future key={j} of={f} y={-16 - j * cell} widest={Math.min(48, step - 4)} />
+          ))}
+          <circle r={5} />
+          {n.held && <line class="hold" x1={-8} x2={8} y1={0} y2={0} />}
+        </a>
+      </g>
+    ),
+    [n, x, step, says],
   )
 }
 

@@ -4,7 +4,7 @@
 import { computed, signal, useSignal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import type { Permission, SignInWays, SignOutReply, Way, WhoAmI } from "./openapi"
-import { at } from "./router"
+import { address, at } from "./router"
 
 const key = "landfall.user"
 
@@ -55,7 +55,7 @@ export async function askWho() {
 
 // signInAddress is where a browser begins to sign in. It comes back to where it is.
 export function signInAddress(by: Way): string {
-  const here = location.pathname + location.search
+  const here = address.value
   return `${by.start}?${new URLSearchParams({ to: here.length > 1000 ? "/" : here })}`
 }
 

@@ -300,6 +300,7 @@ export interface Flake {
 export interface Analytics {
   queue: string
   weeks: number
+  at?: string
   missing?: NoHistory
   written?: string
   verdicts: WeekOfVerdicts[]
@@ -621,7 +622,7 @@ export interface Ownership {
   instance?: string
   term: number
   since?: string
-  state: "working" | "reading" | "stalled" | "unowned"
+  state: "working" | "reading" | "stalled" | "unowned" | "claimed"
   behind_records: number
 }
 

@@ -3,7 +3,8 @@
 import { effect, signal, useComputed } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import { Typed } from "./frame"
-import { asked, at, choose, query, withoutPast } from "./router"
+import { asking } from "./read"
+import { at, choose, momentOf, query } from "./router"
 import { reading } from "./store"
 import { exact, plain } from "./words"
 
@@ -35,7 +36,7 @@ function show(moment: number) {
 // spanOf is the time that the slider covers: what is chosen, or more if the moment lies before that.
 function spanOf(): number {
   const chosen = Number(query.value.get("span") ?? "")
-  const needed = at.value ? end.value - Date.parse(at.value) : 0
+  const needed = at.value ? end.value - momentOf(at.value) : 0
   const least = spans.some(([, ms]) => ms / minute === chosen) ? chosen * minute : 60 * minute
   return least >= needed ? least : (spans.find(([, ms]) => ms >= needed)?.[1] ?? needed)
 }
@@ -45,25 +46,18 @@ function local(moment: number): string {
   return new Date(moment - new Date(moment).getTimezoneOffset() * minute).toISOString().slice(0, 19).replace("T", " ")
 }
 
-// PastSign says that the past is shown, or why it is not.
+// PastSign says that the past is shown, and what is wrong with that.
 export function PastSign() {
-  const moment = asked.value
+  const moment = at.value
   if (!moment) return null
-  const none = withoutPast()
   const wrong = reading.value.wrong
   return (
     <section class="past-sign" aria-label="The past">
-      <strong>{none ? "This page has no past" : "This is the past"}</strong>
-      {none ? (
-        <span>{none}</span>
-      ) : (
-        <>
-          {Number.isNaN(Date.parse(moment)) ? <span>The address names no moment.</span> : <time dateTime={moment}>{exact(moment)}</time>}
-          <span>Nothing can be done here, and which services were at work is not known.</span>
-          {reading.value.waits && <span role="status">The log is being read up to there…</span>}
-          {wrong && <span role="alert">{plain(wrong)}</span>}
-        </>
-      )}
+      <strong>This is the past</strong>
+      {Number.isNaN(momentOf(moment)) ? <span>The address names no moment.</span> : <time dateTime={moment}>{exact(moment)}</time>}
+      <span>Nothing can be done here, and which services were at work is not known.</span>
+      {reading.value.waits && <span role="status">The log is being read up to there…</span>}
+      {wrong && <span role="alert">{plain(wrong)}</span>}
       <span class="space" />
       <button type="button" onClick={() => choose({ at: "" }, false)}>
         Back to now
@@ -74,16 +68,16 @@ export function PastSign() {
 
 export function PastBar() {
   const span = useComputed(spanOf).value
-  const moment = at.value ? Date.parse(at.value) : end.value
+  const moment = at.value ? momentOf(at.value) : end.value
   useEffect(() => {
     if (!playing.value) return
     // The next moment comes once the one before is shown.
     const timer = setInterval(() => {
-      if (!reading.value.under && at.value) show(Date.parse(at.value) + span / 240)
+      if (!reading.value.under && asking.value === 0 && at.value) show(momentOf(at.value) + span / 240)
     }, 500)
     return () => clearInterval(timer)
   }, [playing.value, span])
-  if (withoutPast() || Number.isNaN(moment)) return null
+  if (Number.isNaN(moment)) return null
   const place = Math.round(steps * (1 - (end.value - moment) / span))
   return (
     <section class="past-bar" aria-label="Moment">
@@ -109,7 +103,7 @@ export function PastBar() {
         aria-label="Date and time that is shown"
         value={local(moment)}
         use={(text) => {
-          const chosen = Date.parse(text.trim().replace(" ", "T"))
+          const chosen = momentOf(text.trim().replace(" ", "T"))
           if (!Number.isNaN(chosen)) show(chosen)
         }}
       />

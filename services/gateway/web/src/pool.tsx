@@ -6,7 +6,7 @@ import { Header, Notice } from "./frame"
 import type { IdleSum, StepRun, Timeline } from "./openapi"
 import { Connecting } from "./queues"
 import { useRead } from "./read"
-import { at, changeAt, choose, poolPath, query } from "./router"
+import { at, changeAt, choose, momentOf, poolPath, query } from "./router"
 import { queues } from "./store"
 import { exact, plain, plural } from "./words"
 import { Chart } from "./workers"
@@ -68,7 +68,7 @@ export function Pool({ pool }: { pool: string }) {
 // chosen is the time that the address names: up to a moment of the past, or up to now.
 function chosen() {
   const span = Math.min(longest, Math.max(shortest, Number(query.value.get("minutes")) * minute || 60 * minute))
-  const to = Date.parse(at.value)
+  const to = momentOf(at.value)
   return { live: Number.isNaN(to), from: to - span, to, span }
 }
 

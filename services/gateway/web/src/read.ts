@@ -1,6 +1,6 @@
 // What a route answers, read again when the stream says that it has changed, and when the reader signs in.
 
-import { useSignal } from "@preact/signals"
+import { signal, useSignal } from "@preact/signals"
 import { useEffect, useRef } from "preact/hooks"
 import { who } from "./me"
 import type { Failure } from "./openapi"
@@ -15,6 +15,9 @@ export async function failureOf(answer: Response): Promise<string> {
 
 // pause is after how long it is asked again, in milliseconds.
 const pause = 3000
+
+// asking is how many answers about the past are being waited for.
+export const asking = signal(0)
 
 // useRead is what a route answers: undefined until it has. With the name of a list it is kept up, as the stream says, or read as it was at
 // the moment of the past that is shown; without one what it answers rests on the configuration, or on times in the path. The present is not
@@ -35,10 +38,16 @@ export function useRead<T>(path: string, list = ""): { value: T | undefined; wro
       value.value = undefined
       return
     }
-    if (list && shown.current && !moment) value.value = undefined // it is of the past
+    if (list && !!shown.current !== !!moment) value.value = undefined // one is of the past
     shown.current = moment
     if (!moment && (!live || count === undefined)) return
     const given = new AbortController()
+    let waits = !!moment
+    if (waits) asking.value = asking.peek() + 1
+    const waited = () => {
+      if (waits) asking.value = asking.peek() - 1
+      waits = false
+    }
     let later: number | undefined
     const again = () => (later = setTimeout(() => turn.value++, pause))
     const read = async () => {
@@ -51,13 +60,16 @@ export function useRead<T>(path: string, list = ""): { value: T | undefined; wro
       wrong.value = await failureOf(answer)
       if (answer.status >= 500 || answer.status === 429) again()
     }
-    read().catch((e: Error) => {
-      if (given.signal.aborted) return
-      wrong.value = `It cannot be read: ${e.message}. It is tried again.`
-      again()
-    })
+    read()
+      .catch((e: Error) => {
+        if (given.signal.aborted) return
+        wrong.value = `It cannot be read: ${e.message}. It is tried again.`
+        again()
+      })
+      .finally(waited)
     return () => {
       given.abort()
+      waited()
       clearTimeout(later)
     }
   }, [asks, reader, !!moment || live, count, turn.value])

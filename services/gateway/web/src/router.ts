@@ -2,8 +2,17 @@
 
 import { computed, signal } from "@preact/signals"
 
-const address = signal(location.pathname + location.search)
-addEventListener("popstate", () => (address.value = location.pathname + location.search))
+// writeEvery is how often the browser's address is written, in milliseconds: it takes 200 in ten seconds, and a slider moves more often.
+const writeEvery = 100
+let written = 0
+let writtenAt = 0
+
+export const address = signal(location.pathname + location.search)
+addEventListener("popstate", () => {
+  clearTimeout(written)
+  written = 0
+  address.value = location.pathname + location.search
+})
 
 export type Route = { page: "queues" } | { page: "services" } | { page: "dead-letters" } | { page: "access" } | { page: "queue"; queue: string } | { page: "models"; queue: string } | { page: "flakes"; queue: string } | { page: "analytics"; queue: string } | { page: "change"; queue: string; change: string } | { page: "pool"; pool: string } | { page: "nothing" }
 
@@ -28,24 +37,17 @@ export const route = computed<Route>(() => {
 
 export const query = computed(() => new URLSearchParams(address.value.split("?")[1] ?? ""))
 
-// asked is the moment of the past that the address names, "" for now.
-export const asked = computed(() => query.value.get("at") ?? "")
+// at is the moment of the past that the address names, "" for now.
+export const at = computed(() => query.value.get("at") ?? "")
 
-// pastless are the pages that have no past, each with why.
-const pastless: Partial<Record<Route["page"], string>> = {
-  services: "What services post of themselves is not kept: this is how they are now.",
-  analytics: "Figures are by week, and what was known of a week then is not kept: these go up to now.",
-  nothing: "There is nothing to show of it.",
+// momentOf is a moment that an address names, in milliseconds since 1970; NaN for none, or one that no clock shows.
+export function momentOf(text: string): number {
+  const time = Date.parse(text)
+  return time >= 0 && time < 253_000_000_000_000 ? time : NaN
 }
 
-// withoutPast is why the page has no past, undefined if it has one.
-export const withoutPast = () => pastless[route.value.page]
-
-// at is the moment of the past that is shown, "" for now.
-export const at = computed(() => (withoutPast() ? "" : asked.value))
-
-// then keeps a link in the past, also on a page that has none.
-const then = () => (asked.value ? `?at=${encodeURIComponent(asked.value)}` : "")
+// then keeps a link in the past.
+const then = () => (at.value ? `?at=${encodeURIComponent(at.value)}` : "")
 
 function decode(text: string): string {
   try {
@@ -68,10 +70,24 @@ export const accessPath = () => `/access${then()}`
 export const changeAt = (queue: string, change: string, moment: string) => `/queues/${encodeURIComponent(queue)}/changes/${encodeURIComponent(change)}${moment && `?at=${encodeURIComponent(moment)}`}`
 export const changePath = (queue: string, change: string) => `/queues/${encodeURIComponent(queue)}/changes/${encodeURIComponent(change)}${then()}`
 
+function write() {
+  clearTimeout(written)
+  written = 0
+  writtenAt = Date.now()
+  history.replaceState(null, "", address.value)
+}
+
 export function go(to: string, replace = false) {
-  if (replace) history.replaceState(null, "", to)
-  else history.pushState(null, "", to)
-  address.value = location.pathname + location.search
+  const next = new URL(to, location.href)
+  if (!replace) {
+    if (written) write() // the reader comes back to what was chosen last
+    history.pushState(null, "", next)
+  }
+  address.value = next.pathname + next.search
+  if (!replace) return
+  const wait = writtenAt + writeEvery - Date.now()
+  if (wait <= 0) write()
+  else written ||= setTimeout(write, wait)
 }
 
 // choose sets parameters of the address; an empty one is taken out.

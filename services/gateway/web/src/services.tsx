@@ -4,7 +4,7 @@ import { Header, Notice } from "./frame"
 import type { Instance, Report } from "./openapi"
 import { Connecting } from "./queues"
 import { useRead } from "./read"
-import { poolPath } from "./router"
+import { at, poolPath } from "./router"
 import { queues } from "./store"
 import { Ago, plain, plural } from "./words"
 
@@ -39,7 +39,8 @@ function Known({ of }: { of: Report }) {
           ))}
         </ul>
       )}
-      {pools.size === 0 && (
+      {at.value && <p class="soft">By the claims in the log, which say who had taken a partition and since when. They do not say who was at work, and other services claim nothing that is read here. What builders did then is said by the workers of each pool.</p>}
+      {pools.size === 0 && !at.value && (
         <Notice title="No builder is at work">
           <p>
             Nothing is built. <code>landfall up</code> has builders of its own; elsewhere start <code>landfall builder</code>.
@@ -65,10 +66,12 @@ function Known({ of }: { of: Report }) {
           </section>
         )
       })}
-      <section>
-        <h2>Other services</h2>
-        <Table of={others} />
-      </section>
+      {others.length > 0 && (
+        <section>
+          <h2>Other services</h2>
+          <Table of={others} />
+        </section>
+      )}
       <section>
         <h2>Partitions</h2>
         <div class="wide" tabIndex={0} role="group" aria-label="Partitions">
@@ -88,7 +91,15 @@ function Known({ of }: { of: Report }) {
                   <td>{plain(p.service)}</td>
                   <td>{plain(p.queues.join(", "))}</td>
                   <td>{p.instance ? <bdi>{plain(p.instance)}</bdi> : "nobody"}</td>
-                  <td class={p.state === "working" ? "state passed" : p.state === "reading" ? "state testing" : "state failed"}>{p.state}</td>
+                  <td class={p.state === "claimed" ? "" : p.state === "working" ? "state passed" : p.state === "reading" ? "state testing" : "state failed"}>
+                    {p.state}
+                    {p.state === "claimed" && p.since && (
+                      <>
+                        {" "}
+                        <Ago at={p.since} />
+                      </>
+                    )}
+                  </td>
                   <td>{p.behind_records > 0 ? plural(p.behind_records, "record") : ""}</td>
                 </tr>
               ))}

@@ -9,6 +9,9 @@ import { at, route } from "./router"
 // queues has the overview of each queue; undefined until the stream has begun.
 export const queues = signal<Record<string, Overview> | undefined>(undefined)
 
+// named is a record that has what was put in it alone: an address may name anything, also what every object has.
+const named = <T>(of: Record<string, T>): Record<string, T> => Object.assign(Object.create(null), of)
+
 // status is whether the stream is live, and when something was last heard, 0 for never. It is refused to whom the gateway does not know.
 export const status = signal<{ live: boolean; since: number; why?: string; refused?: boolean }>({ live: false, since: 0 })
 
@@ -69,7 +72,7 @@ function take(messages: Message[]) {
       if (at.value) continue // the past is shown
       const { kind, queue, change, value } = m.part
       if (kind === "queue") {
-        queues.value = { ...queues.value, [queue]: (m.type === "state" ? value : merge(queues.value?.[queue], value)) as Overview }
+        queues.value = named({ ...queues.value, [queue]: (m.type === "state" ? value : merge(queues.value?.[queue], value)) as Overview })
       } else if (kind === "changes") {
         const table = tableOf(queue)
         if (updateTable(table, value as Record<string, Summary | null>, m.type === "state")) touched.add(table)
@@ -246,7 +249,7 @@ async function partsThen(moment: string, signal: AbortSignal): Promise<(() => vo
   // The other queues are shown as they are, but on the page of all of them.
   const list = await get<QueueList>("/v1/queues", r.page !== "queues")
   if (!list) return undefined
-  const overviews = Object.fromEntries(list.queues.map((q) => [q.queue, q]))
+  const overviews = named(Object.fromEntries(list.queues.map((q) => [q.queue, q])))
   const out: (() => void)[] = [() => (queues.value = overviews)]
   if ("queue" in r && overviews[r.queue]) {
     const then = await get<Overview>(`/v1/queues/${encodeURIComponent(r.queue)}`)

@@ -2,12 +2,12 @@
 
 import { computed, signal, useComputed } from "@preact/signals"
 import type { ETA, Summary } from "./openapi"
-import { at } from "./router"
+import { at, momentOf } from "./router"
 
 // now is the time in milliseconds, each second; of the past the moment that is shown.
 const clock = signal(Date.now())
 setInterval(() => (clock.value = Date.now()), 1000)
-export const now = computed(() => (at.value && Date.parse(at.value)) || clock.value)
+export const now = computed(() => momentOf(at.value) || clock.value)
 
 export function duration(seconds: number): string {
   const s = Math.max(0, Math.round(seconds))

@@ -11,13 +11,14 @@ import (
 type figures struct{}
 
 // Ask implements api.Analyst.
-func (figures) Ask(_ context.Context, queue string, weeks int) (analytics.Analytics, error) {
-	if queue == "docs" {
+func (figures) Ask(_ context.Context, q analytics.Question) (analytics.Analytics, error) {
+	weeks := q.Weeks
+	if q.Queue == "docs" {
 		return analytics.Analytics{}, analytics.ErrNone
 	}
-	a := analytics.None(queue, weeks)
+	a := analytics.None(q)
 	a.Missing, a.Written = nil, now.Add(-2*time.Second)
-	if queue != "shop" {
+	if q.Queue != "shop" {
 		return a, nil
 	}
 	waits := [][]float64{ // P50, P95, and the parts
@@ -27,6 +28,9 @@ func (figures) Ask(_ context.Context, queue string, weeks int) (analytics.Analyt
 	for i, w := range waits[max(0, len(waits)-weeks):] {
 		n := i + max(0, len(waits)-weeks)
 		week := time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC).AddDate(0, 0, 7*(n-7)).Format(time.DateOnly)
+		if !q.At.IsZero() && week > q.At.UTC().Format(time.DateOnly) {
+			break
+		}
 		x := float64(n)
 		mean := w[2] + w[3] + w[4] + w[5] + w[6] + w[7]
 		landed, changes := 120+11*n, 141+12*n
@@ -40,7 +44,10 @@ func (figures) Ask(_ context.Context, queue string, weeks int) (analytics.Analyt
 		a.Calibration = append(a.Calibration, analytics.Calibration{From: float64(i) / 10, Changes: 8 + i*i*9, PredictedRate: float64(i)/10 + 0.05, LandedRate: rate})
 	}
 	for i, target := range []string{"//checkout:checkout", "//tax:tax", "//search:search", "//catalog:catalog"} {
-		a.Rejections = append(a.Rejections, analytics.Rejecting{Target: target, Rejections: 31 - 8*i, Changes: 24 - 6*i, LastAt: now.Add(-time.Duration(i*i+1) * 31 * time.Hour)})
+		r := analytics.Rejecting{Target: target, Rejections: 31 - 8*i, Changes: 24 - 6*i, LastAt: now.Add(-time.Duration(i*i+1) * 31 * time.Hour)}
+		if q.At.IsZero() || !r.LastAt.After(q.At) {
+			a.Rejections = append(a.Rejections, r)
+		}
 	}
 	a.Flaky = []analytics.FlakyRate{
 		{Target: "//e2e:checkout", Versions: 412, FlakeRate: 0.062, FailureRate: 0.021, P50: 214}, {Target: "//search:search", Versions: 1130, FlakeRate: 0.019, FailureRate: 0.011, P50: 42}, {Target: "//cart:cart", Versions: 988, FlakeRate: 0.004, FailureRate: 0.032, P50: 8.4},
