@@ -64,12 +64,20 @@ func TestTheUnitsAreThoseOfTheServices(t *testing.T) {
 	if verify == "" {
 		return
 	}
-	target, err := os.ReadFile(filepath.Join(folder, "systemd", "landfall.target"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "landfall.target"), target, 0o644); err != nil {
-		t.Fatal(err)
+	// Beside the services there is what archives the log, each night.
+	for _, unit := range []string{"landfall.target", "landfall-archive.service", "landfall-archive.timer"} {
+		text, err := os.ReadFile(filepath.Join(folder, "systemd", unit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := filepath.Join(dir, unit)
+		made := strings.NewReplacer("/usr/local/bin/landfall archive", program+" archive", "User=landfall\n", "User=daemon\n").Replace(string(text))
+		if err := os.WriteFile(copied, []byte(made), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if unit != "landfall.target" {
+			units = append(units, copied)
+		}
 	}
 	out, err := exec.Command(verify, append([]string{"verify", "--man=no", "--recursive-errors=no"}, units...)...).CombinedOutput()
 	for line := range strings.Lines(string(out)) {
