@@ -23,8 +23,8 @@ func TestRubbishInAnAddressDoesNoHarm(t *testing.T) {
 	r.window(sizes[1], 1, "light")
 	r.open("/queues/shop")
 	r.see("Count returns too")
-	values := []string{"-1", "0.5", "1e308", "99999", "NaN", "__proto__", "%", "\x00\u202e", hurts, strings.Repeat("long", 5000)}
-	moments := []string{"0", "-1", "yesterday", "2026-01-05", "2026-01-05T10:00:20+14:00", "-271821-04-20T00:00:00Z", "+275760-09-13T00:00:00Z", hurts}
+	values := []string{"-1", "1e308", "99999", "__proto__", "\x00\u202e%", hurts + strings.Repeat("long", 500)}
+	moments := []string{"0", "yesterday", "-271821-04-20T00:00:00Z", "+275760-09-13T00:00:00Z", hurts}
 	var all []string
 	for _, path := range []string{
 		"/", "/services", "/dead-letters", "/access", "/pools/linux", "/queues/shop", "/queues/shop?view=graph", "/queues/shop/changes/tax-table", "/queues/shop/flakes", "/queues/shop/models", "/queues/shop/analytics",
