@@ -29,7 +29,7 @@ func Command(load func(file string) (*configuration.Configuration, error), logge
 	c := &cobra.Command{
 		Use:   "archive",
 		Short: "Move the log's old records from the brokers into an archive",
-		Long: `The log is needed for good: it is the queue's history. The brokers need not have all of it. landfall archive writes
+		Long: `The log is the queue's history, and all of it is needed; the brokers need not have all. landfall archive writes
 records that are older than broker.archive.keep (90 days) to broker.archive.url, a folder or a bucket, compares
 them there with those of the brokers, and deletes them from the brokers. Services, and all commands that read the
 log, read archive and brokers as one log. A service refuses a log whose beginning is in neither.
@@ -67,12 +67,12 @@ The log is at --brokers, in the data directory of a ` + "`landfall up`" + ` that
 				return err
 			}
 			defer done()
-			m := mover{out: cmd.OutOrStdout(), look: look, json: asJSON}
-			m.Move = kafka.Move{Before: time.Now().Add(-keep), Least: leastSegment, Look: look, Progress: m.told}
+			m := mover{before: time.Now().Add(-keep), out: cmd.OutOrStdout(), look: look, json: asJSON}
+			move := kafka.Move{Before: m.before, Least: leastSegment, Look: look, Progress: m.told}
 			if all {
-				m.Least = 0
+				move.Least = 0
 			}
-			if err := log.MoveToArchive(cmd.Context(), m.Move); err != nil {
+			if err := log.MoveToArchive(cmd.Context(), move); err != nil {
 				if errors.Is(err, kafka.ErrNoArchive) {
 					return fmt.Errorf("%w: name a folder or a bucket in broker.archive.url, where every service reads it, or by --archive", err)
 				}
@@ -91,7 +91,7 @@ The log is at --brokers, in the data directory of a ` + "`landfall up`" + ` that
 
 // mover prints what is moved.
 type mover struct {
-	kafka.Move
+	before     time.Time
 	out        io.Writer
 	look, json bool
 	moved      []kafka.Moved
@@ -125,7 +125,7 @@ func (m *mover) end(keep time.Duration) error {
 			DryRun     bool          `json:"dry_run"`
 			Before     time.Time     `json:"before"`
 			Partitions []kafka.Moved `json:"partitions"`
-		}{m.look, m.Before.UTC(), moved})
+		}{m.look, m.before.UTC(), moved})
 	}
 	var records, deleted, bytes int64
 	for _, moved := range m.moved {

@@ -105,7 +105,7 @@ func (s Source) openArchive(ctx context.Context, c *configuration.Configuration)
 		}
 	}
 	if problem := place.Problem(); problem != "" {
-		return nil, fmt.Errorf("--archive %s %s", s.Archive, problem)
+		return nil, fmt.Errorf("--archive %s", problem)
 	}
 	return archive.Open(ctx, place)
 }

@@ -27,7 +27,7 @@ type Archive struct {
 	mu sync.Mutex
 	// listed has the segments of each partition, in the order of their names, from the last look at the store.
 	listed map[Place][]span
-	// log is the id of the log that the archive is of; "" until a segment was read.
+	// log is the id of the archive's log; "" until Of was called.
 	log string
 }
 
@@ -44,6 +44,7 @@ func (a *Archive) look(ctx context.Context, folder string) error {
 		return fmt.Errorf("list the archive: %w", err)
 	}
 	listed := map[Place][]span{}
+	slices.Sort(names) // not every service of buckets lists them in order
 	for _, name := range names {
 		if p, s, ok := parseName(name); ok {
 			listed[p] = append(listed[p], s)
@@ -69,6 +70,14 @@ func (a *Archive) Ends(ctx context.Context) (map[Place]int64, error) {
 		ends[p] = a.listedEnd(p)
 	}
 	return ends, nil
+}
+
+// End returns Ends of one partition, 0 if the archive has nothing of it.
+func (a *Archive) End(ctx context.Context, p Place) (int64, error) {
+	if err := a.look(ctx, folderOf(p)); err != nil {
+		return 0, err
+	}
+	return a.listedEnd(p), nil
 }
 
 func (a *Archive) listedEnd(p Place) int64 {
@@ -162,8 +171,7 @@ type Writer struct {
 	pending []journal.Record
 	bytes   int
 	// Records and Bytes are how many were written, and how large their segments are.
-	Records int
-	Bytes   int64
+	Records, Bytes int64
 }
 
 // Write returns a writer of a log's records of a partition from an offset on. A segment has so many bytes of records, about; 32 MiB
@@ -206,7 +214,7 @@ func (w *Writer) Flush(ctx context.Context, end int64) error {
 	if err := w.archive.store.Put(ctx, name, file); err != nil {
 		return fmt.Errorf("write %s into the archive %s: %w", name, w.archive.store, err)
 	}
-	w.Records += len(w.pending)
+	w.Records += int64(len(w.pending))
 	w.Bytes += int64(len(file))
 	w.next, w.pending, w.bytes = end, nil, 0
 	return nil

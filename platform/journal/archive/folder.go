@@ -13,11 +13,11 @@ import (
 
 // Store keeps files by their names, which are paths with slashes.
 type Store interface {
-	// Names returns the names of all files below a folder, which is "" or ends with a slash, in order.
+	// Names returns the names of all files below a folder, which is "" or ends with a slash.
 	Names(ctx context.Context, folder string) ([]string, error)
 	// Get returns a file of at most mostBytes.
 	Get(ctx context.Context, name string) ([]byte, error)
-	// Put keeps a file. It is there as a whole or not at all, and for good once Put returns.
+	// Put keeps a file. It is there as a whole or not at all, and stays there once Put has returned.
 	Put(ctx context.Context, name string, file []byte) error
 	// String names the store for people.
 	String() string
@@ -76,7 +76,7 @@ func (f Folder) Put(_ context.Context, name string, content []byte) (err error) 
 	}
 	path := filepath.Join(string(f), filepath.FromSlash(name))
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
 	}
 	file, err := os.CreateTemp(dir, newFiles)
@@ -89,6 +89,10 @@ func (f Folder) Put(_ context.Context, name string, content []byte) (err error) 
 			os.Remove(file.Name())
 		}
 	}()
+	// Services that read it may be of other users, in one group.
+	if err = file.Chmod(0o640); err != nil {
+		return err
+	}
 	if _, err = file.Write(content); err != nil {
 		return err
 	}

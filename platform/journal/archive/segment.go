@@ -30,7 +30,6 @@ const magic = "landfall archive 1\n"
 const (
 	segmentBytes = 32 << 20
 	mostBytes    = 256 << 20
-	mostHeaders  = 1 << 16
 )
 
 // Place is one partition of a topic.
@@ -218,8 +217,8 @@ func readRecord(in *bufio.Reader) (r journal.Record, err error) {
 		return r, err
 	}
 	n, err := binary.ReadUvarint(in)
-	if err != nil || n > mostHeaders {
-		return r, errors.Join(err, fmt.Errorf("%d headers", n))
+	if err != nil {
+		return r, err
 	}
 	r.Headers = make([]events.Header, 0, min(n, 64))
 	for range n {

@@ -17,7 +17,8 @@ import (
 
 var (
 	// ErrCut is returned for a log whose oldest records are neither with the brokers nor in the archive.
-	ErrCut = errors.New("records are gone from the log")
+	ErrCut     = errors.New("records are gone from the log")
+	errDiffers = errors.New("a record is another one in the archive")
 	// ErrNoArchive is returned where records are to be moved, and there is no archive.
 	ErrNoArchive = errors.New("there is no archive")
 )
@@ -64,41 +65,32 @@ func checkBeginning(ctx context.Context, admin *kadm.Client, old *archive.Archiv
 	return nil
 }
 
-// checkArchive returns an error if the log's id is in the archive, and the archive's last record there is not the one that the brokers
-// have in its place: the archive is another log's, then.
+// checkArchive returns ErrOtherLog unless the archive's last record of landfall.changes/0 is the brokers' record at that offset. It is
+// asked where the log's id comes from the archive.
 func (l *Log) checkArchive(ctx context.Context) error {
 	at := place{events.TopicChanges, 0}
 	first, err := l.listOffset(ctx, at.topic, at.partition, -2)
 	if err != nil || first == 0 {
 		return err
 	}
-	end, err := l.listOffset(ctx, at.topic, at.partition, -1)
+	if l.options.Archive == nil {
+		return cutAt(at.topic, at.partition, first)
+	}
+	archived, err := l.options.Archive.End(ctx, at.archived())
 	if err != nil {
 		return err
 	}
-	ends, err := l.options.Archive.Ends(ctx)
+	end, err := l.End(ctx, at.topic, at.partition)
 	if err != nil {
 		return err
 	}
-	last := ends[archive.Place{Topic: at.topic, Partition: at.partition}] - 1
-	if last >= end {
-		return fmt.Errorf("%w: %s has %d records of %s/%d, and the log %d", archive.ErrOtherLog, l.options.Archive, last+1, at.topic, at.partition, end)
+	if archived > end {
+		return fmt.Errorf("%w: %s has %d records of %s/%d, and the log %d", archive.ErrOtherLog, l.options.Archive, archived, at.topic, at.partition, end)
 	}
-	c := newCursor(at, last, last, sparing)
-	if err := l.attach(c); err != nil {
-		return err
+	err = l.compare(ctx, at, archived-1, archived)
+	if errors.Is(err, errDiffers) {
+		return fmt.Errorf("%w: %w", archive.ErrOtherLog, err)
 	}
-	defer c.Close()
-	r, err := c.wait(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = l.options.Archive.Read(ctx, at.topic, at.partition, last, func(kept journal.Record) error {
-		if !archive.Same(kept, recordOf(r)) {
-			return fmt.Errorf("%w: record %d of %s/%d is not the same in %s and with the brokers", archive.ErrOtherLog, last, at.topic, at.partition, l.options.Archive)
-		}
-		return nil
-	})
 	return err
 }
 
@@ -114,10 +106,10 @@ func (l *Log) readArchive(c *cursor) {
 		}
 	}()
 	err := l.readArchived(ctx, c)
-	if l.ctx.Err() != nil {
-		err = journal.ErrClosed
-	}
-	if err != nil {
+	switch {
+	case l.ctx.Err() != nil:
+		c.Close()
+	case err != nil:
 		c.fail(err)
 	}
 }
@@ -141,6 +133,8 @@ func (l *Log) readArchived(ctx context.Context, c *cursor) error {
 		}
 	}
 }
+
+func (p place) archived() archive.Place { return archive.Place{Topic: p.topic, Partition: p.partition} }
 
 func kafkaRecord(r journal.Record) *kgo.Record {
 	headers := make([]kgo.RecordHeader, len(r.Headers))

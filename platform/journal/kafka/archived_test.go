@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -324,16 +326,24 @@ func TestWhatIsNotInTheArchiveStaysWithTheBrokers(t *testing.T) {
 	}
 }
 
-// TestAReaderGoesOnWhileMoreIsMoved: what it has yet to read leaves the brokers meanwhile.
+// TestAReaderGoesOnWhileMoreIsMoved: what it has yet to read leaves the brokers meanwhile. It begins in the archive, or with the brokers.
 func TestAReaderGoesOnWhileMoreIsMoved(t *testing.T) {
+	for _, archived := range []bool{true, false} {
+		readWhileMoved(t, archived)
+	}
+}
+
+func readWhileMoved(t *testing.T, archived bool) {
 	a := newArchived(t)
 	l := a.open()
 	r := rand.New(rand.NewPCG(4, 0))
 	a.fill(l, r, 900)
-	if err := l.MoveToArchive(t.Context(), all); err != nil {
-		t.Fatal(err)
+	if archived {
+		if err := l.MoveToArchive(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
 	}
-	a.fill(l, r, 900)
+	a.fill(l, r, 3000)
 	want := entries(t, l, events.TopicBuilds, 1, 0, l.Follow)
 	reader := a.open()
 	c, err := reader.FollowSparingly(t.Context(), events.TopicBuilds, 1, 0)
@@ -354,5 +364,65 @@ func TestAReaderGoesOnWhileMoreIsMoved(t *testing.T) {
 		}
 		got = append(got, e)
 	}
-	sameEntries(t, "while more was moved", got, want)
+	sameEntries(t, fmt.Sprintf("while more was moved, from the archive: %v", archived), got, want)
+}
+
+// TestTheArchiveOfAnotherLogIsNotWritten, though nothing of either log was deleted yet.
+func TestTheArchiveOfAnotherLogIsNotWritten(t *testing.T) {
+	a, other := newArchived(t), newArchived(t)
+	l := a.open()
+	a.fill(l, rand.New(rand.NewPCG(6, 0)), 600)
+	if err := l.MoveToArchive(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	ends, err := archive.New(archive.Folder(a.folder)).Ends(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.folder = a.folder
+	o := other.open()
+	other.fill(o, rand.New(rand.NewPCG(7, 0)), 900)
+	if err := o.MoveToArchive(t.Context(), all); !errors.Is(err, archive.ErrOtherLog) {
+		t.Error(err)
+	}
+	if after, err := archive.New(archive.Folder(a.folder)).Ends(t.Context()); err != nil || !maps.Equal(ends, after) {
+		t.Errorf("the archive ended at %v, and ends at %v, %v", ends, after, err)
+	}
+	if first := other.begin(o, events.TopicBuilds, 0); first != 0 {
+		t.Errorf("%d records were deleted", first)
+	}
+}
+
+// TestTwoRunsAtOnceDoNoHarm, nor does a log that is opened meanwhile.
+func TestTwoRunsAtOnceDoNoHarm(t *testing.T) {
+	a := newArchived(t)
+	l := a.open()
+	r := rand.New(rand.NewPCG(8, 0))
+	for range 2 {
+		a.fill(l, r, 700)
+		var running sync.WaitGroup
+		for range 2 {
+			run := a.open()
+			running.Go(func() {
+				if err := run.MoveToArchive(t.Context(), all); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		ended := make(chan struct{})
+		go func() { running.Wait(); close(ended) }()
+		for open := true; open; {
+			a.open().Close()
+			select {
+			case <-ended:
+				open = false
+			default:
+			}
+		}
+	}
+	for p := range l.Partitions() {
+		if got := entries(t, a.open(), events.TopicBuilds, p, 0, l.Follow); len(got) < 1400 {
+			t.Errorf("partition %d has %d records", p, len(got))
+		}
+	}
 }

@@ -39,6 +39,8 @@ type cursor struct {
 	// reader fills the queue; nil while the archive does.
 	reader *reader
 	queue  []*kgo.Record
+	// next is the offset behind the last record that was put into the queue.
+	next   int64
 	bytes  int
 	paused bool
 	closed bool
@@ -47,7 +49,7 @@ type cursor struct {
 }
 
 func newCursor(at place, start, from int64, p pace) *cursor {
-	return &cursor{at: at, start: start, pace: p, parts: journal.NewAssembler(from), ready: make(chan struct{}, 1),
+	return &cursor{at: at, start: start, next: start, pace: p, parts: journal.NewAssembler(from), ready: make(chan struct{}, 1),
 		room: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
@@ -70,6 +72,7 @@ func (c *cursor) put(records []*kgo.Record) {
 		return
 	}
 	c.queue = append(c.queue, records...)
+	c.next = records[len(records)-1].Offset + 1
 	for _, r := range records {
 		c.bytes += sizeOf(r)
 	}
@@ -84,6 +87,7 @@ func (c *cursor) put(records []*kgo.Record) {
 func (c *cursor) putArchived(ctx context.Context, r *kgo.Record) error {
 	c.mu.Lock()
 	c.queue = append(c.queue, r)
+	c.next = r.Offset + 1
 	c.bytes += sizeOf(r)
 	c.paused = c.bytes > c.pace.queued
 	full := c.paused
@@ -98,6 +102,14 @@ func (c *cursor) putArchived(ctx context.Context, r *kgo.Record) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// leave takes a cursor from its reader, to be filled from the archive behind what is queued. It reports whether the cursor is open.
+func (c *cursor) leave() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reader, c.start, c.paused = nil, c.next, false
+	return !c.closed && c.err == nil
 }
 
 // fail ends the cursor with an error, after what is queued.

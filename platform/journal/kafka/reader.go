@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"landfall.build/events"
@@ -18,8 +19,10 @@ import (
 type reader struct {
 	client *kgo.Client
 	pace   pace
-	stop   context.CancelFunc
-	ended  chan struct{}
+	// archived, if set, goes on with a cursor whose next records were deleted from the brokers.
+	archived func(*cursor)
+	stop     context.CancelFunc
+	ended    chan struct{}
 
 	mu      sync.Mutex
 	cursors map[place]*cursor
@@ -35,13 +38,13 @@ type place struct {
 	partition int32
 }
 
-func newReader(o Options, p pace) (*reader, error) {
+func newReader(o Options, p pace, archived func(*cursor)) (*reader, error) {
 	client, err := kgo.NewClient(o.reader(p)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	r := &reader{client: client, pace: p, stop: stop, ended: make(chan struct{}), cursors: map[place]*cursor{}, retired: map[place]uint64{}}
+	r := &reader{client: client, pace: p, archived: archived, stop: stop, ended: make(chan struct{}), cursors: map[place]*cursor{}, retired: map[place]uint64{}}
 	go r.run(ctx)
 	return r, nil
 }
@@ -75,9 +78,13 @@ func (r *reader) take(c *cursor) bool {
 func (r *reader) drop(c *cursor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.cursors[c.at] != c {
-		return
+	if r.cursors[c.at] == c {
+		r.giveUp(c)
 	}
+}
+
+// giveUp removes a cursor's partition from the client. The reader is locked.
+func (r *reader) giveUp(c *cursor) {
 	delete(r.cursors, c.at)
 	partition := map[string][]int32{c.at.topic: {c.at.partition}}
 	r.client.RemoveConsumePartitions(partition)
@@ -109,6 +116,11 @@ func (r *reader) hand(fetches kgo.Fetches) {
 	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
 		c := r.cursors[place{p.Topic, p.Partition}]
 		if c == nil {
+			return
+		}
+		if errors.Is(p.Err, kerr.OffsetOutOfRange) && r.archived != nil && c.leave() {
+			r.giveUp(c)
+			go r.archived(c)
 			return
 		}
 		if p.Err != nil && !errors.Is(p.Err, context.Canceled) && !errors.Is(p.Err, kgo.ErrClientClosed) {
@@ -195,7 +207,11 @@ func (l *Log) attach(c *cursor) error {
 			return nil
 		}
 	}
-	r, err := newReader(l.options, c.pace)
+	var archived func(*cursor)
+	if l.options.Archive != nil {
+		archived = l.readArchive
+	}
+	r, err := newReader(l.options, c.pace, archived)
 	if err != nil {
 		return err
 	}
