@@ -286,8 +286,11 @@ func TestCheckSaysWhatLacks(t *testing.T) {
 			return strings.Replace(text, "adapter: go", "adapters: [{adapter: go}, {adapter: manifest}]", 1)
 		}},
 		"manifests that have not landed": {files: files{"site/Makefile": "test:\n\ttrue\n"}, codes: []string{"adapter_without_targets"}},
-		"a tool":                         {files: covered, codes: []string{"tool_missing"}, edit: func(text string) string { return withPath(text, "/nowhere") }},
-		"a tool that runs":               {files: covered, codes: []string{"tool_broken"}, edit: func(text string) string { return withPath(text, broken+":/usr/bin:/bin") }},
+		"a tool in a line": {files: files{"landfall.yaml": "targets:\n  - {name: a, sources: [\"**\"], steps: [{name: t, run: [sh, -c, 'mine() { true; }; mine && cd . && gradle check']}]}\n", "a.txt": "1\n"}, codes: []string{"tool_missing"}, edit: func(text string) string {
+			return withPath(text, "/usr/bin:/bin")
+		}},
+		"a tool":           {files: covered, codes: []string{"tool_missing"}, edit: func(text string) string { return withPath(text, "/nowhere") }},
+		"a tool that runs": {files: covered, codes: []string{"tool_broken"}, edit: func(text string) string { return withPath(text, broken+":/usr/bin:/bin") }},
 		"a cache of its own": {files: covered, codes: []string{"cache_open"}, edit: func(text string) string {
 			text = strings.Replace(text, "      environment:\n", "      write: [/tmp/cache]\n      environment:\n", 1)
 			const variables = "        variables:\n"

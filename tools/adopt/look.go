@@ -98,6 +98,11 @@ func viewTree(ctx context.Context, loader *buildgraph.Loader, repo buildgraph.Re
 			s.Targets++
 			for _, c := range t.Commands {
 				programs[c.Argv[0]] = true
+				if len(c.Argv) == 3 && c.Argv[1] == "-c" { // of a line of the shell those that build; others may be its own functions
+					for _, program := range programsOf(c.Argv[2]) {
+						programs[program] = programs[program] || slices.Contains(buildTools, program)
+					}
+				}
 			}
 			if len(t.Commands) > 0 {
 				markVerified(graph, t.Name, verified)
@@ -123,14 +128,17 @@ func viewTree(ctx context.Context, loader *buildgraph.Loader, repo buildgraph.Re
 			}
 		}
 	}
-	for program := range programs {
-		if !strings.Contains(program, "/") || strings.HasPrefix(program, "/") {
+	for program, started := range programs {
+		if started && (!strings.Contains(program, "/") || strings.HasPrefix(program, "/")) {
 			s.Programs = append(s.Programs, program)
 		}
 	}
 	slices.Sort(s.Programs)
 	return s, nil
 }
+
+// buildTools are the programs that lines of the shell start to build and test.
+var buildTools = []string{"bazel", "bun", "cargo", "cmake", "ctest", "go", "gradle", "make", "mvn", "node", "npm", "pnpm", "poetry", "uv", "yarn"}
 
 // manifestsOf returns the folders of a tree that have a manifest.
 func manifestsOf(ctx context.Context, repo buildgraph.Repository, tree string) (map[string]bool, error) {
