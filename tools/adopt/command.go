@@ -415,7 +415,7 @@ func shown(file string) string {
 // relativeTo returns a path relative to a folder, and whether it is the folder or below it.
 func relativeTo(folder, file string) (string, bool) {
 	relative, err := filepath.Rel(folder, file)
-	return relative, err == nil && !strings.HasPrefix(relative, "..")
+	return relative, err == nil && filepath.IsLocal(relative)
 }
 
 // runCheck carries out landfall init --check.

@@ -35,26 +35,28 @@ func TestNoNameOfARepositoryIsASetting(t *testing.T) {
 
 // The working folder need not be at the mainline: where that has a folder, it may have a link.
 func TestNothingIsWrittenThroughALinkOutOfTheClone(t *testing.T) {
-	r := newRepository(t)
-	r.commit("one", files{"go.mod": "module shop\n\ngo 1.22\n", "a.go": "package shop\n", "site/Makefile": "test:\n\ttrue\n"})
-	r.push()
-	outside := t.TempDir()
-	if err := os.RemoveAll(filepath.Join(r.clone, "site")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, filepath.Join(r.clone, "site")); err != nil {
-		t.Fatal(err)
-	}
-	for _, more := range []string{"--yes", "--force"} {
-		if out, err := r.init(more); err == nil || !strings.Contains(err.Error(), "nothing is written") {
-			t.Errorf("%s: %v\n%s", more, err, out)
+	for _, folder := range []string{"site", "..site"} {
+		r := newRepository(t)
+		r.commit("one", files{"go.mod": "module shop\n\ngo 1.22\n", "a.go": "package shop\n", folder + "/Makefile": "test:\n\ttrue\n"})
+		r.push()
+		outside := t.TempDir()
+		if err := os.RemoveAll(filepath.Join(r.clone, folder)); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
-		t.Errorf("outside is %v, %v", entries, err)
-	}
-	if _, err := os.Stat(filepath.Join(r.clone, "landfall.config.yaml")); err == nil {
-		t.Error("the configuration is written")
+		if err := os.Symlink(outside, filepath.Join(r.clone, folder)); err != nil {
+			t.Fatal(err)
+		}
+		for _, more := range []string{"--yes", "--force"} {
+			if out, err := r.init(more); err == nil || !strings.Contains(err.Error(), "nothing is written") {
+				t.Errorf("%s: %s: %v\n%s", folder, more, err, out)
+			}
+		}
+		if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+			t.Errorf("%s: outside is %v, %v", folder, entries, err)
+		}
+		if _, err := os.Stat(filepath.Join(r.clone, "landfall.config.yaml")); err == nil {
+			t.Errorf("%s: the configuration is written", folder)
+		}
 	}
 }
 
