@@ -116,13 +116,12 @@ func (q *fetchQueue) put(r *Repo, request *fetchRequest) bool {
 	if q.closed {
 		return false
 	}
-	q.splitApart(request)
-	if len(request.names) == 0 {
+	if q.splitApart(request); len(request.names) > 0 {
+		q.waiting = append(q.waiting, request)
+	} else {
 		request.concludeIfOver()
-		return true
 	}
-	q.waiting = append(q.waiting, request)
-	if !q.running {
+	if !q.running && len(q.waiting)+len(q.alone) > 0 {
 		q.running = true
 		go r.serveFetches()
 	}
@@ -132,6 +131,9 @@ func (q *fetchQueue) put(r *Repo, request *fetchRequest) bool {
 // splitApart moves the names of a request that are fetched alone or apart to those fetches.
 func (q *fetchQueue) splitApart(request *fetchRequest) {
 	maps.DeleteFunc(q.apart, func(_ string, a *apartFetch) bool { return !a.ended.IsZero() && time.Since(a.ended) > apartKept })
+	if len(q.apart) == 0 {
+		clear(q.taken)
+	}
 	request.names = slices.DeleteFunc(request.names, func(name string) bool {
 		a := q.apart[name]
 		switch {
@@ -260,7 +262,7 @@ func (r *Repo) serveFetches() {
 			if batch[0].change {
 				together.memory = r.gitMemory
 			}
-			missing, err := r.fetchLocked(q.ctx, names, together)
+			missing, _, err := r.fetchLocked(q.ctx, names, together)
 			if isCostly(err) {
 				err = r.silence(err)
 			}
@@ -272,9 +274,8 @@ func (r *Repo) serveFetches() {
 			if a == nil {
 				break
 			}
-			begin := time.Now()
-			missing, err := r.fetchLocked(q.ctx, []string{a.name}, bound)
-			r.concludeApart(a, time.Since(begin), missing, err)
+			missing, took, err := r.fetchLocked(q.ctx, []string{a.name}, bound)
+			r.concludeApart(a, took, missing, err)
 		}
 		if q.rest(r) {
 			return
@@ -380,9 +381,7 @@ func (r *Repo) serveApart() {
 		if a == nil {
 			return
 		}
-		begin := time.Now()
-		missing, err := r.fetchApart(q.ctx, a.name, bound)
-		took := time.Since(begin)
+		missing, took, err := r.fetchApart(q.ctx, a.name, bound)
 		if isCostly(err) && q.isLast(a, bound) {
 			if err = r.silence(err); isCostly(err) {
 				err = bound.exceeded(a.name)
@@ -444,15 +443,15 @@ func (b fetchBound) exceeded(name string) error {
 }
 
 // fetchApart fetches one branch or commit while others are fetched too, and nothing is deleted.
-func (r *Repo) fetchApart(ctx context.Context, name string, bound fetchBound) (Missing, error) {
+func (r *Repo) fetchApart(ctx context.Context, name string, bound fetchBound) (missing Missing, took time.Duration, err error) {
 	apart, err := lockFile(ctx, filepath.Join(r.dir, apartLock))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer apart()
 	unlock, err := lockFile(ctx, r.dir+".lock")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	r.finishPrune()
 	unlock()

@@ -277,3 +277,76 @@ func TestWhoAsksForMuchThatTakesLongWaitsForItself(t *testing.T) {
 		t.Errorf("what nobody asks for: %+v and %d more", next, len(f.repo.fetches.turns))
 	}
 }
+
+// An author's commit was too large. The small one after it was queued to be fetched alone, and nothing fetched it until somebody else asked
+// for something.
+func TestWhoseCommitWasTooLargeIsFetchedThoughNobodyElseAsks(t *testing.T) {
+	f := newFixture(t)
+	f.write("a", "one")
+	f.commit("one")
+	f.publish("main")
+	large := strings.Repeat("1", 40)
+	whose := map[string][]string{large: {"ada"}}
+	push := func(text string) string {
+		f.write("a", text)
+		id := f.commit(text)
+		f.git("push", "--quiet", "origin", "HEAD:refs/heads/topic")
+		whose[id] = []string{"ada"}
+		return id
+	}
+	q := &f.repo.fetches
+	q.mu.Lock()
+	q.apart[large] = &apartFetch{name: large, change: true, who: "ada", ended: time.Now(), err: ErrTooLarge}
+	q.taken["ada"] = time.Hour
+	q.mu.Unlock()
+	ask := func(id string) error {
+		missing, err := f.repo.FetchSome(t.Context(), Wanted{Commits: []string{id}, Change: true, Whose: whose})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return missing[id]
+	}
+	small := push("small")
+	if err := ask(small); !errors.Is(err, ErrSlow) {
+		t.Errorf("while the large one is kept: %v, want ErrSlow", err)
+	}
+	eventually(t, "the small one is fetched", func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.apart[small] == nil
+	})
+	if _, err := f.repo.Tree(t.Context(), small); err != nil {
+		t.Error(err)
+	}
+	if err := ask(large); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("the large one: %v, want ErrTooLarge", err)
+	}
+	if err := ask(push("another")); err != nil {
+		t.Errorf("once nothing takes long: %v", err)
+	}
+}
+
+// A fetch that waited for another process's counted as costly.
+func TestWaitingForTheMirrorIsNoCostOfAFetch(t *testing.T) {
+	f := newFixture(t)
+	f.write("a", "one")
+	id := f.commit("one")
+	f.publish("main")
+	const held = 100 * time.Millisecond
+	bound := fetchBound{time: time.Minute}
+	for name, fetch := range map[string]func() (Missing, time.Duration, error){
+		"alone": func() (Missing, time.Duration, error) { return f.repo.fetchLocked(t.Context(), []string{id}, bound) },
+		"apart": func() (Missing, time.Duration, error) { return f.repo.fetchApart(t.Context(), id, bound) },
+	} {
+		unlock, err := lockFile(t.Context(), f.repo.dir+".lock")
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		time.AfterFunc(held, unlock)
+		_, took, err := fetch()
+		if all := time.Since(begin); err != nil || took <= 0 || took > all-held {
+			t.Errorf("%s: it took %v of %v, %v", name, took, all, err)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Wanted is what a fetch brings into the mirror.
@@ -140,39 +141,39 @@ func (w Wanted) names() []string {
 func (w Wanted) all() bool { return len(w.Branches)+len(w.Commits) == 0 }
 
 // fetchLocked holds the lock that all processes on the mirror share.
-func (r *Repo) fetchLocked(ctx context.Context, names []string, bound fetchBound) (Missing, error) {
+func (r *Repo) fetchLocked(ctx context.Context, names []string, bound fetchBound) (missing Missing, took time.Duration, err error) {
 	unlock, err := lockFile(ctx, r.dir+".lock")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer unlock()
 	if apart, err := tryLock(filepath.Join(r.dir, apartLock)); err == nil { // else what is fetched apart may count on what would be deleted
 		r.finishPrune()
 		apart()
 	}
-	missing, err := r.fetchBounded(ctx, names, bound)
-	if err != nil {
-		return nil, err
+	if missing, took, err = r.fetchBounded(ctx, names, bound); err != nil {
+		return nil, took, err
 	}
 	if err := r.compact(ctx); err != nil {
 		r.log.Warn("the mirror's packs could not be repacked; reading it gets slower", "error", err)
 	}
-	return missing, nil
+	return missing, took, nil
 }
 
-// fetchBounded ends with errCostly if git takes more than the bound.
-func (r *Repo) fetchBounded(ctx context.Context, names []string, bound fetchBound) (Missing, error) {
-	wanted := wantedOf(names)
+// fetchBounded ends with errCostly if git takes more than the bound, and returns what it took.
+func (r *Repo) fetchBounded(ctx context.Context, names []string, bound fetchBound) (missing Missing, took time.Duration, err error) {
+	wanted, begin := wantedOf(names), time.Now()
 	bounded, cancel := context.WithTimeoutCause(ctx, bound.time, fmt.Errorf("%w: more than %v", errCostly, bound.time))
 	defer cancel()
-	missing, err := r.fetchOnce(bounded, wanted, slices.Contains(names, allBranches), bound.memory)
+	missing, err = r.fetchOnce(bounded, wanted, slices.Contains(names, allBranches), bound.memory)
+	took = time.Since(begin)
 	r.writeUses(wanted.names())
 	if err != nil {
 		r.log.Info("fetch failed", "branches", wanted.Branches, "commits", wanted.Commits, "error", err)
-		return nil, err
+		return nil, took, err
 	}
 	r.log.Debug("fetched", "branches", wanted.Branches, "commits", wanted.Commits, "missing", len(missing))
-	return missing, nil
+	return missing, took, nil
 }
 
 // fetchOnce fetches all that is wanted at once. If that fails it finds out what the remote lacks, by a number of questions that
