@@ -18,7 +18,9 @@ const (
 	defaultOutput = 64 << 20         // bytes of standard output
 	stderrBound   = 16 << 10
 	killDelay     = 5 * time.Second // from kill to giving up on a process's pipes
-	pushKillDelay = time.Minute     // that of a push, which is busy with the remote's own files where that is a path
+	// pushKillDelay is killDelay of a push, which is busy with the remote's own files where that is a path. It is less than what waits for
+	// it: 30 s where a lander loses its queue, and the 60 s in which Kubernetes lets a whole process end.
+	pushKillDelay = 25 * time.Second
 )
 
 // settings is the configuration of every git process. The mirror's own file repeats none
@@ -114,7 +116,7 @@ func signalGroup(cmd *exec.Cmd, signal syscall.Signal) error {
 // the output nevertheless, since some commands answer by their exit code. So is ErrTooLarge, with the first maxBytes.
 func (r *Repo) run(ctx context.Context, run invocation) ([]byte, error) {
 	out, err := r.runOnce(ctx, run)
-	for err != nil && r.freeLocks(err) {
+	if err != nil && r.freeLocks(err) {
 		out, err = r.runOnce(ctx, run)
 	}
 	return out, err

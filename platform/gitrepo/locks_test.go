@@ -93,3 +93,32 @@ func TestAPushThatIsEndedLeavesNoLock(t *testing.T) {
 		t.Error("the lock is left")
 	}
 }
+
+// A remote could have a lock of the mirror removed, by its own words in what git prints, and git's words any file that ends so.
+func TestNoOtherLockOfTheMirrorGoes(t *testing.T) {
+	f := newFixture(t)
+	f.repo.clock = func() time.Time { return time.Now().Add(2 * lockAge) }
+	words := func(name string) string {
+		return "Unable to create '" + filepath.Join(f.repo.dir, name) + "': File exists.\n"
+	}
+	for name, stderr := range map[string]string{
+		"packed-refs.lock": "remote: fatal: " + words("packed-refs.lock"),
+		apartLock:          "fatal: " + words(apartLock),
+		pruneLock:          "fatal: " + words(pruneLock),
+		usesLock:           "fatal: " + words(usesLock),
+	} {
+		lock := filepath.Join(f.repo.dir, name)
+		if err := os.WriteFile(lock, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if f.repo.freeLocks(&CommandError{Stderr: "error: of git\n" + stderr}) {
+			t.Errorf("%q frees a lock", stderr)
+		}
+		if _, err := os.Stat(lock); err != nil {
+			t.Error(err)
+		}
+	}
+	if !f.repo.freeLocks(&CommandError{Stderr: "remote: of the remote\nfatal: " + words("packed-refs.lock")}) {
+		t.Error("git's own words free none")
+	}
+}
