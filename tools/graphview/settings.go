@@ -60,6 +60,9 @@ func (f *flags) settings(ctx context.Context, s *source, trees []string) (config
 	if !slices.Contains(configuration.Adapters(), queue.Analysis.Adapter) {
 		return queue, fmt.Errorf("--adapter is %q; it is one of %v", f.adapter, configuration.Adapters())
 	}
+	if config != nil && f.config == "" && queue.Analysis.UsesAny(configuration.AdapterBazel) {
+		queue.Steps.Environment.Variables = nil // Bazel runs with them; other adapters only read them
+	}
 	variables := maps.Clone(queue.Steps.Environment.Variables)
 	if variables == nil {
 		variables = map[string]string{}
@@ -111,7 +114,7 @@ func (f *flags) settings(ctx context.Context, s *source, trees []string) (config
 // commit need not trust it. The programs are the caller's own.
 func distrust(queue *configuration.Queue) {
 	own := configuration.NewQueue("", configuration.Defaults{Path: os.Getenv("PATH")})
-	queue.Analysis.Bazel.Binary = own.Analysis.Bazel.Binary
+	queue.Analysis.Bazel.Binary, queue.Analysis.Bazel.StartupFlags, queue.Analysis.Bazel.QueryFlags = own.Analysis.Bazel.Binary, nil, nil
 	queue.Steps.Environment.Path = own.Steps.Environment.Path
 	queue.Steps.Isolation = own.Steps.Isolation
 	queue.Steps.Network, queue.Steps.NetworkDeny = own.Steps.Network, own.Steps.NetworkDeny

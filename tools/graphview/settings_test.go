@@ -159,6 +159,40 @@ func TestTheTreesConfigurationRunsNoProgram(t *testing.T) {
 	}
 }
 
+// Bazel ran with the variables and the flags of a commit that somebody looked at: LD_PRELOAD, say, or --server_javabase.
+func TestTheTreesConfigurationSaysNothingToBazel(t *testing.T) {
+	f := newFixture(t, files{"WORKSPACE": "", "p/BUILD": ""})
+	bin := t.TempDir()
+	said := filepath.Join(bin, "said")
+	if err := os.WriteFile(filepath.Join(bin, "bazel"), []byte("#!/bin/sh\necho \"$EVIL $*\" >> "+said+"\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := configurationOf("shop.git", "  main: {repository: shop, steps: {isolation: 'off', environment: {variables: {EVIL: evil-variable}}}, analysis: {adapter: bazel, bazel: {startup_flags: [--evil_startup], query_flags: [--evil_query]}}}\n")
+	f.branch("configured", "main", files{configurationFile: text})
+	told := func(args ...string) string {
+		os.Remove(said)
+		_, _ = f.run(append([]string{"targets", "--bazel", filepath.Join(bin, "bazel")}, args...)...)
+		text, err := os.ReadFile(said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for _, more := range [][]string{nil, {"--queue", "main", "--adapter", "bazel"}} {
+		if got := told(append([]string{"--rev", "configured"}, more...)...); strings.Contains(got, "evil") {
+			t.Errorf("%v: it is told %s", more, got)
+		}
+	}
+	if got := told("--rev", "main", "--env", "EVIL=evil-variable"); !strings.Contains(got, "evil-variable") {
+		t.Errorf("by flags it is told %s", got)
+	}
+	queue := configuration.Queue{}
+	queue.Analysis.Bazel.StartupFlags, queue.Analysis.Bazel.QueryFlags = []string{"--server_javabase=/tmp"}, []string{"--x"}
+	if distrust(&queue); len(queue.Analysis.Bazel.StartupFlags)+len(queue.Analysis.Bazel.QueryFlags) > 0 {
+		t.Errorf("flags of it are left: %+v", queue.Analysis.Bazel)
+	}
+}
+
 // landfall init leaves it in the clone, and its advice is landfall targets --uncovered.
 func TestTheCloneMayHoldTheConfiguration(t *testing.T) {
 	f := newFixture(t, shop)
