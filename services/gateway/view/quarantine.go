@@ -11,6 +11,7 @@ import (
 	"landfall.build/engine/evidence"
 	"landfall.build/engine/lineup"
 	"landfall.build/engine/targets"
+	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -48,7 +49,15 @@ func (q *Queue) foldQuarantine(m proto.Message) lineup.Consequence {
 		return lineup.Consequence{Why: "it is not quarantined, or there are too many quarantines"}
 	}
 	q.quarantines = next
-	q.steps.generation++ // what failed may count otherwise now
+	q.steps.generation++   // what failed may count otherwise now
+	switch f := m.(type) { // the target counts from zero, as for the lander
+	case *eventsv1.TargetQuarantined:
+		q.flakes.Restart(f.Target)
+	case *eventsv1.QuarantineEnded:
+		if f.Who != events.ServiceLander {
+			q.flakes.Restart(f.Target)
+		}
+	}
 	return lineup.Consequence{Applied: true}
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/services/gateway/api/apitest"
@@ -169,5 +171,31 @@ func TestAFlakeAndAFailureNameTheOwnersOfTheirTarget(t *testing.T) {
 	b.Reject("main", "a", "b1", "//red", 1)
 	if f := changeOf(b, "a").Failure; f == nil || !slices.Equal(f.Owners, []string{"@x", "@y"}) {
 		t.Errorf("the failure is %+v", f)
+	}
+}
+
+// TestTheFlakesOfATargetCountFromZeroAgainAsTheyDoForTheLander: once it is quarantined, and once a person has ended that.
+func TestTheFlakesOfATargetCountFromZeroAgainAsTheyDoForTheLander(t *testing.T) {
+	b := apitest.New("main")
+	b.Fold("main", events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: admissionOf("a")})
+	for n, step := range []struct {
+		then proto.Message
+		want int64
+	}{
+		{&eventsv1.TargetQuarantined{Target: "//t", UntilUs: 1, Why: "w"}, 0},
+		{&eventsv1.QuarantineEnded{Target: "//t", Who: events.ServiceLander}, 1},
+		{&eventsv1.TargetQuarantined{Target: "//t", UntilUs: 1, Why: "w"}, 0},
+		{&eventsv1.QuarantineEnded{Target: "//t", Who: "ada"}, 0},
+	} {
+		build := fmt.Sprint("b", n)
+		b.Prepare("main", build, "a", "//t")
+		b.Finish("main", build, "//t", 1, failed, "", "")
+		b.Finish("main", build, "//t", 2, passed, "", "")
+		b.Fold("main", events.TopicChanges, step.then)
+		b.Read("main", func(q *view.Queue) {
+			if list := q.Flakes(); len(list) != 1 || list[0].Flakes != step.want || list[0].Versions != step.want {
+				t.Errorf("after %T %d: %+v, want %d", step.then, n, list, step.want)
+			}
+		})
 	}
 }
