@@ -232,7 +232,7 @@ func (p *Process) run(ctx context.Context, service string) error {
 			Snapshots: p.snapshots(), Health: p.healthOf(service), Meter: p.meter(service),
 		}).Run(ctx)
 	case events.ServiceBuilder:
-		p.logStore()
+		p.logStore() // makes the folder, closed to others, before the builder would make it
 		return builder.New(builder.Options{
 			Log: p.log(service), Configuration: p.Configuration, Repo: p.Mirror, Graphs: p.graphsOf,
 			Dir: p.Configuration.Data, Instance: p.Instance, Logger: p.logger(service), Snapshots: p.snapshots(),

@@ -378,7 +378,7 @@ func TestLogsAreCompleteFromTheStoreAndElseTheTail(t *testing.T) {
 	if text != "the end of y\n" || r.Header.Get(api.HeaderOutcome) != view.StepFailed || r.Header.Get(api.HeaderTarget) != "//y" {
 		t.Errorf("without a target it is what failed, and never a file outside of the store: %q %v", text, r.Header)
 	}
-	if r, text = s.do("GET", logs+"?step=lint", ""); r.StatusCode != 404 || !strings.Contains(text, `No step has failed in a command \"lint\"`) {
+	if r, text = s.do("GET", logs+"?step=lint", ""); r.StatusCode != 404 || !strings.Contains(text, `No step has failed in the command \"lint\"`) {
 		t.Errorf("a command in which nothing failed: %d %s", r.StatusCode, text)
 	}
 	r, text = s.do("GET", logs+"?target=//x&attempt=1", "")

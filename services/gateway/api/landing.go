@@ -222,7 +222,7 @@ func (h *handler) land(w http.ResponseWriter, r *http.Request, request *eventsv1
 	case err != nil:
 		h.writeFailure(w, r, err)
 	case refused.GetCode() == string(admission.RequestIDTaken):
-		message := strings.TrimSuffix(refused.Message, "; give each request its own id, or none.") + "."
+		message := strings.TrimRight(strings.TrimSuffix(refused.Message, "; give each request its own id, or none."), ".") + "."
 		h.writeFailure(w, r, fail(http.StatusConflict, refused.Code, message, "Give each request its own id, or none."))
 	case used != "" && used != changeOf(request):
 		h.writeFailure(w, r, fail(http.StatusConflict, string(admission.RequestIDTaken), fmt.Sprintf("The request_id %s was used for %s before; nothing was done for %s.",

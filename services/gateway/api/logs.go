@@ -150,7 +150,7 @@ func chooseAttempt(attempts []view.Attempt, target, hash, step string, number ui
 	}
 	message := "No such step has finished, or its output is forgotten."
 	if step != "" {
-		message = fmt.Sprintf("No step has failed in a command %q, or its output is forgotten.", clipText(step, admission.MaxIDBytes))
+		message = fmt.Sprintf("No step has failed in the command %q, or its output is forgotten.", clipText(step, admission.MaxIDBytes))
 	}
 	return view.Attempt{}, fail(http.StatusNotFound, codeNoLog, message, advice)
 }
