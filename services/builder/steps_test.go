@@ -232,7 +232,7 @@ func TestACacheOutlivesTheStepThatFillsIt(t *testing.T) {
 		t.Fatal(f)
 	}
 	s.decide(s.scheduled("b3", s.commit(again, manifest("nine")), asked("//:t")...))
-	if f := s.finished("//:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN || f.Reason != `The step asks for the cache "nine", which the queue's steps.caches does not have; without settings there are bun, cargo, go-build, go-mod, npm, pip, pnpm, poetry, uv, yarn.` {
+	if f := s.finished("//:t"); f.Outcome != eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN || f.Reason != `The step asks for the cache "nine", which the queue's steps.caches does not have; without settings there are bun, cargo, go-build, go-mod, gradle, maven, npm, pip, pnpm, poetry, uv, yarn.` {
 		t.Fatal(f)
 	}
 }
