@@ -86,7 +86,7 @@ broker: {brokers: [%q], sasl: {mechanism: SCRAM-SHA-512, user: "landfall-{servic
 		}
 	}
 	for range 2 {
-		if out, err := run(t, "--apply", "--config", file); err != nil || !strings.Contains(out, "ACLs of 17 accounts are there") {
+		if out, err := run(t, "--apply", "--config", file); err != nil || !strings.Contains(out, "ACLs of 18 accounts are there") {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
