@@ -73,6 +73,8 @@ type fetchQueue struct {
 	taken   map[string]time.Duration // by what was fetched alone or apart, by who asked for it
 	serving bool                     // of turns
 	closed  bool
+	// work is what serves.
+	work sync.WaitGroup
 }
 
 type fetchRequest struct {
@@ -102,11 +104,13 @@ type apartFetch struct {
 	err   error
 }
 
+// close ends all fetches, and waits for that.
 func (q *fetchQueue) close() {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.closed = true
 	q.stop()
+	q.mu.Unlock()
+	q.work.Wait()
 }
 
 // put takes a request in, unless the queue is closed.
@@ -123,7 +127,7 @@ func (q *fetchQueue) put(r *Repo, request *fetchRequest) bool {
 	}
 	if !q.running && len(q.waiting)+len(q.alone) > 0 {
 		q.running = true
-		go r.serveFetches()
+		q.work.Go(r.serveFetches)
 	}
 	return true
 }
@@ -289,7 +293,7 @@ func (q *fetchQueue) rest(r *Repo) bool {
 	defer q.mu.Unlock()
 	if len(q.turns) > 0 && !q.serving {
 		q.serving = true
-		go r.serveApart()
+		q.work.Go(r.serveApart)
 	}
 	q.running = len(q.waiting)+len(q.alone) > 0
 	return !q.running
