@@ -250,7 +250,11 @@ func TestWhatUVExportsIsReachedAndItsStepsPass(t *testing.T) {
 	runSteps(t, tools, env, dir, graph)
 }
 
+// TestWhatPoetryShowsIsReachedAndItsStepsPass locks and installs by Poetry, which takes minutes: LANDFALL_TEST_SLOW runs it.
 func TestWhatPoetryShowsIsReachedAndItsStepsPass(t *testing.T) {
+	if os.Getenv("LANDFALL_TEST_SLOW") == "" {
+		t.Skip("it is slow: set LANDFALL_TEST_SLOW")
+	}
 	tools, env := tools(t)
 	// An index of its own: Poetry asks the public one in a way that mirrors seldom know.
 	source := "\n[[tool.poetry.source]]\nname = \"here\"\nurl = \"" + indexOf(t, tools, "jinja2==3.1.6", "idna==3.10", "pytest==8.3.4", "poetry-core", "colorama") + "\"\npriority = \"primary\"\n"
