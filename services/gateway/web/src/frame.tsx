@@ -277,10 +277,10 @@ export function Dialog({ title, shown, close, children }: { title: string; shown
   const ref = useRef<HTMLDialogElement>(null)
   useEffect(() => {
     if (!shown) return
-    const [opener, dialog] = [document.activeElement, ref.current!]
-    dialog.showModal()
+    const opener = document.activeElement
+    ref.current!.showModal()
     return () => {
-      dialog.close()
+      // Not close(): its event would come later, and close what has been opened since.
       if (opener instanceof HTMLElement && document.activeElement === document.body) opener.focus() // the dialog was gone already
     }
   }, [shown])
