@@ -180,6 +180,7 @@ func TestAReaderFollowsAndSteersChanges(t *testing.T) {
 		t.Error("the red of the output is not shown")
 	}
 	r.click(".lines li:nth-child(2) a", "")
+	r.until("the address names the line", func() bool { return strings.Contains(evaluate[string](r, "location.search"), "line=") })
 	again := evaluate[string](r, "location.pathname + location.search")
 	r.open(again)
 	r.see("tax/b.txt:1:a bug")
