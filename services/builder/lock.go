@@ -17,10 +17,11 @@ func lockInstance(ctx context.Context, dir, instance string) (unlock func(), err
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("instance lock: %w", err)
 	}
-	file, err := os.OpenFile(filepath.Join(dir, fileName(instance)+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	file, err := os.OpenFile(filepath.Join(dir, fileName(instance)+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("instance lock: %w", err)
 	}
+	_ = file.Chmod(0o600) // an earlier release has made it for all, and whoever can open it can lock it
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {

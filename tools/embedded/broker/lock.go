@@ -19,10 +19,11 @@ var ErrDirInUse = errors.New("another landfall uses this data directory")
 // the process ends. The file keeps the holder's process id, for people.
 func lockDir(dir string) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("embedded broker: %w", err)
 	}
+	_ = f.Chmod(0o600) // an earlier release has made it for all, and whoever can open it can lock it
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		defer f.Close()
 		if !errors.Is(err, syscall.EWOULDBLOCK) {

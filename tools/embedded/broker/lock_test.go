@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 )
@@ -24,4 +26,28 @@ func TestTheDirectoryIsFreeAtOnceThoughAChildHasACopyOfTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	unlockDir(again)
+}
+
+// TestOtherUsersCannotTakeTheLock: whoever can open the file can lock it, and keep the broker from starting. An older release has made
+// it for all.
+func TestOtherUsersCannotTakeTheLock(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "lock")
+	for range 2 { // made, and found
+		lock, err := lockDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlockDir(lock)
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v", path, info.Mode())
+		}
+		if err := os.Chmod(path, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
