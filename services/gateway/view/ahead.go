@@ -14,14 +14,47 @@ func (q *Queue) keepsWaiting(a *eventsv1.Ahead) bool {
 	return q.pendingAt(refOf(a.Change)) != nil && (a.Conflicts || a.MergeConflict)
 }
 
+// waitsBehind returns the changes ahead that keep a change waiting. Where it has passed with some of them, those are the others.
+func (q *Queue) waitsBehind(s standing) []*eventsv1.Ahead {
+	var all, others []*eventsv1.Ahead
+	for i, a := range s.node.GetAhead() {
+		if !q.keepsWaiting(a) {
+			continue
+		}
+		all = append(all, a)
+		if a.MergeConflict || !greenOn(s.node, uint32(i)) {
+			others = append(others, a)
+		}
+	}
+	if s.state == StatePassed && len(others) > 0 {
+		return others
+	}
+	return all
+}
+
+// greenOn reports whether all that a change affects is known to be green with a change ahead, given by its place, and no other one.
+func greenOn(n *eventsv1.Node, ahead uint32) bool {
+	known := false
+	for _, class := range n.Classes {
+		i := slices.Index(class.Members, ahead)
+		if i < 0 || len(class.Through) > 0 && !slices.Contains(class.Through, uint32(i)) {
+			continue
+		}
+		known = slices.ContainsFunc(class.Outcomes, func(o *eventsv1.Outcome) bool {
+			return o.State == eventsv1.OutcomeState_OUTCOME_STATE_GREEN && membersIn(o) == 1 && memberset.FromBytes(len(class.Members), o.Members).Has(i)
+		})
+		if !known {
+			return false
+		}
+	}
+	return known
+}
+
 // aheadReasons returns which changes ahead keep a change waiting and how, and what those wait for where that does not pass by itself.
 func (q *Queue) aheadReasons(c *change, s standing) []Reason {
 	var all, unmerged, breaking, meeting, broken, targets []string
 	everything, breaks := c.affectsEverything(), q.brokenWith(s.node)
-	for _, a := range s.node.GetAhead() {
-		if !q.keepsWaiting(a) {
-			continue
-		}
+	for _, a := range q.waitsBehind(s) {
 		id := a.Change.GetChange()
 		all = append(all, id)
 		switch {

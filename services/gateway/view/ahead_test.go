@@ -80,6 +80,35 @@ func TestWhoIsBehindAHeldChangeReadsThatAndWhatTheTwoBreak(t *testing.T) {
 	says("a is released", "d", "b is ahead of it and conflicts with it in //z.[b]")
 }
 
+// TestAChangeThatHasPassedWithAHeldOneWaitsForTheOthers: to release the held one would not let it land.
+func TestAChangeThatHasPassedWithAHeldOneWaitsForTheOthers(t *testing.T) {
+	s := begin(t)
+	for _, id := range []string{"a", "b", "c"} {
+		s.land(id)
+	}
+	s.Fold(main, events.TopicChanges, &eventsv1.ChangeHeld{Change: "a", Hold: "manual", Who: "Ada"})
+	const green = eventsv1.OutcomeState_OUTCOME_STATE_GREEN
+	says := func(want string, members ...[]byte) {
+		t.Helper()
+		n := node("c", 3, meets("a", "//x"), meets("b", "//x"))
+		for _, m := range members {
+			n.Classes[0].Outcomes = append(n.Classes[0].Outcomes, &eventsv1.Outcome{Members: m, State: green, Version: &eventsv1.TargetVersion{Target: "//x"}})
+		}
+		s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{node("a", 1), node("b", 2, meets("a", "//x")), n}})
+		s.Read(main, func(q *view.Queue) {
+			c, _ := q.Change("c")
+			if got := c.Reasons[0].Sentence; c.State != view.StatePassed || got != want {
+				t.Errorf("green with %v it is %s: %q, want %q", members, c.State, got, want)
+			}
+		})
+	}
+	const held = " What a waits for: It is held by Ada; release it to let it land."
+	says("a and b are ahead of it and conflict with it in //x."+held, nil)
+	says("b is ahead of it and conflicts with it in //x.", nil, []byte{1})
+	says("a is ahead of it and conflicts with it in //x."+held, nil, []byte{2})
+	says("a and b are ahead of it and conflict with it in //x."+held, nil, []byte{1}, []byte{2})
+}
+
 // TestAChangeAheadThatFailsByItselfIsNotSaidToBreakAnything together with one behind it.
 func TestAChangeAheadThatFailsByItselfIsNotSaidToBreakAnything(t *testing.T) {
 	s := begin(t)

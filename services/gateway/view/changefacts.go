@@ -155,13 +155,19 @@ func (q *Queue) foldAnalysis(f *eventsv1.ChangeAnalyzed, now time.Time) {
 	c.analysis = &Analysis{
 		Base: f.Base, Outcome: lowerEnum(f.Outcome.String(), "ANALYSIS_OUTCOME_"), Message: f.Message,
 		ConflictingPaths: f.ConflictingPaths, FilesChanged: f.FilesChanged, LinesAdded: f.LinesAdded, LinesDeleted: f.LinesDeleted,
-		TargetsTotal: len(f.Affected.GetTargets()), Everything: f.Affected.GetAll(), Uncovered: uncoveredOf(f.Affected.GetUncovered()),
+		Everything: f.Affected.GetAll(), Uncovered: uncoveredOf(f.Affected.GetUncovered()),
 	}
+	// A change of several commits may affect a target at each of them.
+	built := map[string]bool{}
 	for _, t := range f.Affected.GetTargets() {
-		if len(c.analysis.Targets) < maxAnalysedShown {
+		if _, known := built[t.Target]; !known && len(c.analysis.Targets) < maxAnalysedShown {
 			c.analysis.Targets = append(c.analysis.Targets, t.Target)
 		}
-		if t.Trivial {
+		built[t.Target] = built[t.Target] || !t.Trivial
+	}
+	c.analysis.TargetsTotal = len(built)
+	for _, has := range built {
+		if !has {
 			c.analysis.TargetsWithoutSteps++
 		}
 	}

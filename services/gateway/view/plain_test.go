@@ -94,6 +94,23 @@ func TestWhatIsStillBeingAnalysedIsNamed(t *testing.T) {
 	}
 }
 
+// TestATargetThatSeveralCommitsOfAChangeAffectIsCountedOnce, and is without steps if it has none at any of them.
+func TestATargetThatSeveralCommitsOfAChangeAffectIsCountedOnce(t *testing.T) {
+	s := begin(t)
+	s.land("a")
+	v := func(target, hash string, trivial bool) *eventsv1.TargetVersion {
+		return &eventsv1.TargetVersion{Target: target, Hash: hash, Trivial: trivial}
+	}
+	s.Fold(main, events.TopicChanges, &eventsv1.ChangeAnalyzed{Change: apitest.Ref("a"), Base: apitest.Commit("main"), Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED,
+		Affected: &eventsv1.Affected{Targets: []*eventsv1.TargetVersion{v("//a", "1", true), v("//b", "1", true), v("//a", "2", false), v("//b", "2", true), v("//a", "3", false)}}})
+	s.Read(main, func(q *view.Queue) {
+		c, _ := q.Change("a")
+		if a := c.Analysis; !slices.Equal(a.Targets, []string{"//a", "//b"}) || a.TargetsTotal != 2 || a.TargetsWithoutSteps != 1 {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
 // TestWhyABuildWasAbortedSpeaksOfChanges, and not of what the selector reckons with.
 func TestWhyABuildWasAbortedSpeaksOfChanges(t *testing.T) {
 	for why, want := range map[string]string{
