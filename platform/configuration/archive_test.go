@@ -1,23 +1,12 @@
 package configuration
 
 import (
-	"errors"
 	"strings"
 	"testing"
 )
 
 func TestAnArchiveIsAFolderOrABucket(t *testing.T) {
-	parse := func(archive string) string {
-		_, err := Parse([]byte("version: 1\nrepositories: {shop: {url: /srv/shop.git}}\nqueues: {shop: {repository: shop}}\nbroker: {archive: {"+archive+"}}\n"), "f.yaml", fourCores)
-		problems, _ := errors.AsType[Problems](err)
-		if err != nil && len(problems) == 0 {
-			t.Fatal(err)
-		}
-		if err == nil {
-			return ""
-		}
-		return problems.Error()
-	}
+	parse := func(archive string) string { return problemsBeside(t, "broker: {archive: {"+archive+"}}") }
 	for _, right := range []string{
 		"url: /srv/landfall/archive, keep: 720h",
 		"url: s3://shop",

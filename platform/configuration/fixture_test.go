@@ -67,6 +67,20 @@ func problemsOf(t testing.TB, text string) Problems {
 	return problems
 }
 
+// problemsBeside returns what is wrong with a section that stands beside a smallest configuration, "" for nothing.
+func problemsBeside(t testing.TB, section string) string {
+	t.Helper()
+	_, err := Parse([]byte(smallest+section+"\n"), "f.yaml", fourCores)
+	if err == nil {
+		return ""
+	}
+	problems, _ := errors.AsType[Problems](err)
+	if len(problems) == 0 {
+		t.Fatal(err)
+	}
+	return problems.Error()
+}
+
 // leaf is a field of the struct at a place of the example: names and indexes.
 type leaf struct {
 	place []any

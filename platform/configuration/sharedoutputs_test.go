@@ -1,24 +1,13 @@
 package configuration
 
 import (
-	"errors"
 	"strings"
 	"testing"
 )
 
 func TestAStoreOfOutputsIsNamedByOneAddress(t *testing.T) {
 	const seal = ", seal: {environment: SEAL}"
-	parse := func(outputs string) string {
-		_, err := Parse([]byte("version: 1\nrepositories: {shop: {url: /srv/shop.git}}\nqueues: {shop: {repository: shop}}\nbuilder: {outputs: {"+outputs+"}}\n"), "f.yaml", fourCores)
-		problems, _ := errors.AsType[Problems](err)
-		if err != nil && len(problems) == 0 {
-			t.Fatal(err)
-		}
-		if err == nil {
-			return ""
-		}
-		return problems.Error()
-	}
+	parse := func(outputs string) string { return problemsBeside(t, "builder: {outputs: {"+outputs+"}}") }
 	for _, right := range []string{
 		"url: https://cache.example.com/landfall" + seal,
 		"url: grpcs://cache.example.com" + seal,

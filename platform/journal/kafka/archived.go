@@ -18,7 +18,7 @@ import (
 var (
 	// ErrCut is returned for a log whose oldest records are neither with the brokers nor in the archive.
 	ErrCut     = errors.New("records are gone from the log")
-	errDiffers = errors.New("a record is another one in the archive")
+	errDiffers = errors.New("a record differs in the archive")
 	// ErrNoArchive is returned where records are to be moved, and there is no archive.
 	ErrNoArchive = errors.New("there is no archive")
 )

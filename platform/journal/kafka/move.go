@@ -142,7 +142,7 @@ func (l *Log) movePartition(ctx context.Context, m Move, at place, before int64)
 		return out, nil
 	}
 	if err := l.compare(ctx, at, first, until); err != nil {
-		return out, err
+		return out, fmt.Errorf("nothing is deleted: %w", err)
 	}
 	deleted, err := l.Admin().DeleteRecords(ctx, kadm.Offsets{at.topic: {at.partition: kadm.Offset{Topic: at.topic, Partition: at.partition, At: until}}})
 	if err == nil {
@@ -169,7 +169,7 @@ func (l *Log) compare(ctx context.Context, at place, from, to int64) error {
 		case err != nil:
 			return err
 		case !archive.Same(kept, recordOf(r)):
-			return fmt.Errorf("%w, record %d of %s/%d in %s: look who else writes there; nothing was deleted", errDiffers, r.Offset, at.topic, at.partition, l.options.Archive)
+			return fmt.Errorf("%w, record %d of %s/%d in %s: look who else writes there", errDiffers, r.Offset, at.topic, at.partition, l.options.Archive)
 		}
 		if next = r.Offset + 1; next >= to {
 			return errEnough
