@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 
 // chosen are the parameters that pages have in their addresses, but for the moment of the past and how a queue is shown.
 var chosen = []string{
-	"author", "change", "from", "in", "line", "log", "minutes", "open", "owner", "pick", "q", "queue", "rows", "span", "state", "step", "team", "tokens", "weeks",
+	"author", "change", "fold", "from", "in", "line", "log", "minutes", "open", "owner", "pick", "q", "queue", "rows", "span", "state", "step", "team", "tokens", "unfold", "weeks",
 }
 
 // TestRubbishInAnAddressDoesNoHarm: each page shows its heading and what it can, whatever was made of its address, and goes back from there.
@@ -95,11 +96,36 @@ func TestASliderThatIsDraggedForLongIsFollowed(t *testing.T) {
 	if !strings.Contains(dragged, "10:17:5") && !strings.Contains(dragged, "10:18:00") {
 		t.Errorf("the slider is left at %s", dragged)
 	}
-	r.until("the address has the moment", func() bool {
-		at := evaluate[string](r, `new URLSearchParams(location.search).get("at")`)
-		return strings.HasPrefix(at, "2026-01-05T10:17:5") || strings.HasPrefix(at, "2026-01-05T10:18:0")
-	})
+	if at := r.chosen("at"); !strings.HasPrefix(at, "2026-01-05T10:17:5") && !strings.HasPrefix(at, "2026-01-05T10:18:0") {
+		t.Errorf("the moment of the address is %s", at)
+	}
 	r.check("a slider that is dragged")
+}
+
+// TestWhatIsUnfoldedStaysSo where the page is loaded again.
+func TestWhatIsUnfoldedStaysSo(t *testing.T) {
+	r := newShowcase(t)
+	r.window(sizes[1], 1, "light")
+	r.open("/queues/shop/changes/checkout-more")
+	r.see("What it waits for")
+	unfolded := func() []bool {
+		return evaluate[[]bool](r, `[...document.querySelectorAll("main details")].map((e) => e.open)`)
+	}
+	before := unfolded()
+	if len(before) == 0 {
+		t.Fatal("nothing is folded on the page")
+	}
+	// Each is turned, the last one first, so that none is gone before its turn.
+	evaluate[bool](r, `([...document.querySelectorAll("main details")].reverse().forEach((e) => e.querySelector("summary").click()), true)`)
+	address := r.address()
+	turned := unfolded()
+	if slices.Equal(before, turned) {
+		t.Errorf("nothing was turned by a click: %v", before)
+	}
+	r.open(address)
+	r.see("What it waits for")
+	r.until("all is as the reader left it", func() bool { return slices.Equal(unfolded(), turned) })
+	r.check("what is unfolded")
 }
 
 // TestADialogGivesTheFocusBack to what opened it, however it is closed, so that who has the keys alone goes on from there.
@@ -120,9 +146,9 @@ func TestADialogGivesTheFocusBack(t *testing.T) {
 			}
 			closes()
 			r.until("the dialog is closed", func() bool { return !evaluate[bool](r, `!!document.querySelector("dialog[open]")`) })
-			if !evaluate[bool](r, fmt.Sprintf("document.activeElement === document.querySelector(%q)", opener)) {
-				t.Errorf("%s, closed by %s: the focus is on %s", opener, name, evaluate[string](r, "document.activeElement.outerHTML.slice(0, 100)"))
-			}
+			r.until(opener+" has the focus again after "+name, func() bool {
+				return evaluate[bool](r, fmt.Sprintf("document.activeElement === document.querySelector(%q)", opener))
+			})
 		}
 	}
 	r.check("dialogs")

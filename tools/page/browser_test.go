@@ -149,6 +149,28 @@ func (r *reader) open(path string) {
 	r.do(chromedp.Navigate(r.url + path))
 }
 
+// address is the page's, of this gateway. What a reader chooses is written into it a moment later, so it is waited for until it stays.
+func (r *reader) address() string {
+	r.t.Helper()
+	at := ""
+	r.until("the address stays", func() bool {
+		before := at
+		at = evaluate[string](r, `new Promise((done) => setTimeout(() => done(location.pathname + location.search), 150))`)
+		return at == before
+	})
+	return at
+}
+
+// chosen is a parameter of the address, once that stays.
+func (r *reader) chosen(name string) string {
+	r.t.Helper()
+	u, err := url.Parse(r.address())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return u.Query().Get(name)
+}
+
 // evaluate runs a script in the page, and returns what it says.
 func evaluate[T any](r *reader, script string) T {
 	r.t.Helper()

@@ -22,7 +22,7 @@ func TestTheTableIsSearchedAndFiltered(t *testing.T) {
 	shows := func(address string, want ...string) {
 		t.Helper()
 		r.until("the rows are those of "+address, func() bool { return slices.Equal(r.rows(), want) })
-		if at := evaluate[string](r, "location.search"); at != address {
+		if at := r.address(); at != "/queues/shop"+address {
 			t.Errorf("the address has %q, want %q", at, address)
 		}
 		r.open("/queues/shop" + address)

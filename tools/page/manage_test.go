@@ -107,7 +107,7 @@ func TestDeadLettersAreReadAndSentAgain(t *testing.T) {
 	r.look(sizes[1], "light")
 	evaluate[int](r, `(() => { const s = document.querySelector("main select"); s.value = "late"; s.dispatchEvent(new Event("change", {bubbles: true})); return 0 })()`)
 	r.see("1 dead letter")
-	if at := evaluate[string](r, "location.search"); at != "?queue=late" {
+	if at := r.chosen("queue"); at != "late" {
 		t.Errorf("the address has %q", at)
 	}
 	r.click(".letters button", "Send again")
@@ -395,7 +395,7 @@ func TestFlakyTargetsAreShownAndQuarantined(t *testing.T) {
 	r.look(sizes[1], "light")
 	evaluate[int](r, `(() => { const s = document.querySelector("main select"); s.value = "@shop/prices"; s.dispatchEvent(new Event("change", {bubbles: true})); return 0 })()`)
 	r.see("1 flaky target;")
-	if at := evaluate[string](r, "new URLSearchParams(location.search).get('owner')"); at != "@shop/prices" {
+	if at := r.chosen("owner"); at != "@shop/prices" {
 		t.Errorf("the address has the owner %q", at)
 	}
 

@@ -180,8 +180,7 @@ func TestAReaderFollowsAndSteersChanges(t *testing.T) {
 		t.Error("the red of the output is not shown")
 	}
 	r.click(".lines li:nth-child(2) a", "")
-	r.until("the address names the line", func() bool { return strings.Contains(evaluate[string](r, "location.search"), "line=") })
-	again := evaluate[string](r, "location.pathname + location.search")
+	again := r.address()
 	r.open(again)
 	r.see("tax/b.txt:1:a bug")
 	if chosen := evaluate[int](r, `document.querySelectorAll(".lines li.chosen").length`); chosen != 1 {
@@ -272,7 +271,7 @@ func TestTheGraphIsReadWithTheKeys(t *testing.T) {
 	said("#1 More of the prices is")
 	r.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
 	r.see("What it waits for")
-	if open := evaluate[string](r, "new URLSearchParams(location.search).get('open')"); open != "tax-more" {
+	if open := r.chosen("open"); open != "tax-more" {
 		t.Errorf("the change that is opened is %q", open)
 	}
 	r.check("the graph with a change that is opened")
@@ -441,7 +440,7 @@ func TestReadersSignInAndDoWhatTheirRolesAllow(t *testing.T) {
 	r.click("a.signin", "company")
 	r.see("Test User, operator")
 	r.see("More of the tax")
-	if at := evaluate[string](r, "location.pathname + location.search"); at != "/queues/shop?q=more" {
+	if at := r.address(); at != "/queues/shop?q=more" {
 		t.Errorf("who has signed in comes back to %s", at)
 	}
 	r.click("button", "Pause")
@@ -458,7 +457,7 @@ func TestReadersSignInAndDoWhatTheirRolesAllow(t *testing.T) {
 	r.do(chromedp.Focus("button.open[data-change='cart-more']"), chromedp.KeyEvent("x"), chromedp.KeyEvent("j"), chromedp.KeyEvent("x"))
 	r.see("2 changes picked")
 	r.eachLook("picked", func() {
-		r.open(evaluate[string](r, "location.pathname + location.search"))
+		r.open(r.address())
 		r.see("2 changes picked")
 	})
 	r.look(sizes[1], "light")
@@ -475,11 +474,25 @@ func TestReadersSignInAndDoWhatTheirRolesAllow(t *testing.T) {
 	r.check("an operator's page")
 
 	// What is refused after all says why: the session has ended in the meantime.
+	signOut := func() {
+		evaluate[int](r, `fetch("/v1/signout", {method: "POST", headers: {"Content-Type": "application/json"}, body: "{}"}).then((a) => a.status)`)
+	}
 	r.click(".actions button", "Release")
-	evaluate[int](r, `fetch("/v1/signout", {method: "POST", headers: {"Content-Type": "application/json"}, body: "{}"}).then((a) => a.status)`)
+	r.do(chromedp.SendKeys("dialog input", "the audit is over"))
+	signOut()
+	r.see("You are not signed in any more. What you have typed stays here")
+	r.check("a dialog whose session has ended")
 	r.click("dialog button.main", "Release")
 	r.see("It is not known who asks.")
-	r.click("dialog button", "Back")
+
+	// What was typed is still there after signing in in another tab.
+	again := r.another()
+	again.open(evaluate[string](r, `document.querySelector("dialog a.signin").getAttribute("href")`))
+	again.see("Test User, operator")
+	r.until("the reader is known again", func() bool { return !strings.Contains(r.text(), "not signed in any more") })
+	r.click("dialog button.main", "Release")
+	r.see("Released by Test User: the audit is over")
+	signOut()
 
 	// A contributor steers its own changes alone, and reads why.
 	r.open("/")
@@ -577,7 +590,7 @@ func TestTheLogOfARunningStepIsFollowed(t *testing.T) {
 		t.Errorf("%d logs are open, the reader has opened one", n)
 	}
 	r.check("the log of a step that has failed")
-	r.open(evaluate[string](r, "location.pathname + location.search"))
+	r.open(r.address())
 	r.until("the address opens the log", func() bool { return lines("tick") == 80 })
 }
 

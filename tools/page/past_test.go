@@ -94,7 +94,7 @@ func TestThePastOfAnIncidentIsShownAndPlayed(t *testing.T) {
 	r.see("What happened")
 	r.see("not before the sale")
 	r.see("What was predicted of it then, and how its builds were ranked, is not shown of the past.")
-	if where := evaluate[string](r, "location.href"); !strings.Contains(where, "at=") {
+	if where := r.address(); !strings.Contains(where, "at=") {
 		t.Errorf("the link has left the past: %s", where)
 	}
 	if strings.Contains(r.text(), "On the mainline") {
@@ -115,9 +115,11 @@ func TestThePastOfAnIncidentIsShownAndPlayed(t *testing.T) {
 	r.open("/queues/shop?span=10&" + query)
 	r.see("Paused by Grace")
 	r.do(chromedp.Focus(".past-bar input[type=range]"))
-	before := evaluate[string](r, "location.search")
+	before := r.address()
 	r.do(chromedp.KeyEvent(kb.ArrowRight))
-	r.until("the address has another moment", func() bool { return evaluate[string](r, "location.search") != before })
+	if r.address() == before {
+		t.Error("the address has no other moment")
+	}
 	r.do(chromedp.KeyEvent(kb.End))
 	r.until("the present is shown", func() bool {
 		return !strings.Contains(r.text(), "This is the past") && !strings.Contains(r.text(), "Paused by Grace")
@@ -201,7 +203,7 @@ func TestPagesOfEverythingElseStayInThePast(t *testing.T) {
 		if text := r.text(); strings.Contains(text, c.hides) {
 			t.Errorf("%s shows %q:\n%s", c.link, c.hides, text)
 		}
-		if at := evaluate[string](r, `new URLSearchParams(location.search).get("at")`); at != "2026-01-05T10:00:20Z" {
+		if at := r.chosen("at"); at != "2026-01-05T10:00:20Z" {
 			t.Errorf("%s: the moment is %q", c.link, at)
 		}
 		if bars := evaluate[int](r, `document.querySelectorAll(".past-bar").length`); bars != 1 {

@@ -102,6 +102,14 @@ func TestTheWorkersOfAPoolAreReadByKeysByTheMouseAndAsATable(t *testing.T) {
 	r.addressed("minutes", "1")
 	r.see("//icons:icons")
 
+	for range 6 {
+		r.click("button", "Zoom in")
+		r.click("button", "Zoom out")
+	}
+	if at := r.chosen("at"); at != "" {
+		t.Errorf("up to now, zooming in and out goes to %s", at)
+	}
+
 	// One change, and the table.
 	r.open(tenMinutes + "&change=theme-dark")
 	r.see("4 workers, busy 44 %")

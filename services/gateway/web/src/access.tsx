@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { Ask, send } from "./act"
-import { Dialog, Header, Leaving, Wide } from "./frame"
+import { Dialog, Header, Leaving, openDialog, SignedOut, Wide } from "./frame"
 import { signedIn, useMay, who } from "./me"
 import type { AccessExplanation, Permission, Token, TokenBody, TokenList, TokenReply } from "./openapi"
 import { Connecting } from "./queues"
@@ -50,7 +50,6 @@ export function Access() {
 }
 
 function You() {
-  const leaving = useSignal(false)
   const reader = who.value!
   return (
     <section>
@@ -84,11 +83,10 @@ function You() {
       </dl>
       {reader.mode === "open" && <p class="soft">Access is open: whoever reaches this gateway is believed the name that it gives.</p>}
       {signedIn.value && (
-        <button type="button" aria-haspopup="dialog" onClick={() => (leaving.value = true)}>
+        <button type="button" aria-haspopup="dialog" onClick={() => openDialog((close) => <Leaving close={close} />)}>
           Sign out here or everywhere
         </button>
       )}
-      {leaving.value && <Leaving close={() => (leaving.value = false)} />}
     </section>
   )
 }
@@ -150,8 +148,10 @@ function Choice({ name, value, of, choose }: { name: string; value: string; of: 
 
 function Tokens({ names }: { names: string[] }) {
   const { value, wrong } = useRead<TokenList>("/v1/tokens", "list tokens")
-  const making = useSignal(false)
-  const revoked = useSignal<Token | undefined>(undefined)
+  const revoke = (t: Token) =>
+    openDialog((close) => (
+      <Ask title={`Revoke: ${plain(t.name)}`} asks="Programs that present it are refused from now on. It cannot be undone." button="Revoke" danger close={close} send={(why) => send(`/v1/tokens/${encodeURIComponent(t.id)}/revoke`, why ? { why } : {}, false)} />
+    ))
   const all = query.value.get("tokens") === "all"
   const shown = (value?.tokens ?? []).filter((t) => all || !over(t)).reverse()
   return (
@@ -167,7 +167,7 @@ function Tokens({ names }: { names: string[] }) {
         <>
           <div class="line">
             {!at.value && (
-              <button type="button" class="main" aria-haspopup="dialog" onClick={() => (making.value = true)}>
+              <button type="button" class="main" aria-haspopup="dialog" onClick={() => openDialog((close) => <Make names={names} close={close} />)}>
                 Make a token
               </button>
             )}
@@ -199,7 +199,7 @@ function Tokens({ names }: { names: string[] }) {
                   <td>{t.revoked ? <span title={exact(t.revoked)}>revoked</span> : t.expires ? <span title={exact(t.expires)}>{new Date(t.expires).toLocaleDateString()}</span> : "never"}</td>
                   <td>
                     {!over(t) && !at.value && (
-                      <button type="button" class="danger" aria-label={`Revoke ${plain(t.name)}`} onClick={() => (revoked.value = t)}>
+                      <button type="button" class="danger" aria-haspopup="dialog" aria-label={`Revoke ${plain(t.name)}`} onClick={() => revoke(t)}>
                         Revoke
                       </button>
                     )}
@@ -209,19 +209,6 @@ function Tokens({ names }: { names: string[] }) {
             </Wide>
           )}
         </>
-      )}
-      {making.value && (
-        <Make names={names} close={() => (making.value = false)} />
-      )}
-      {revoked.value && (
-        <Ask
-          title={`Revoke: ${plain(revoked.value.name)}`}
-          asks="Programs that present it are refused from now on. It cannot be undone."
-          button="Revoke"
-          danger
-          close={() => (revoked.value = undefined)}
-          send={(why) => send(`/v1/tokens/${encodeURIComponent(revoked.value!.id)}/revoke`, why ? { why } : {}, false)}
-        />
       )}
     </section>
   )
@@ -255,7 +242,7 @@ function Make({ names, close }: { names: string[]; close: () => void }) {
   }
   if (made.value) {
     return (
-      <Dialog title={`The token ${plain(made.value.token.name)}`} shown close={close}>
+      <Dialog title={`The token ${plain(made.value.token.name)}`} close={close}>
         <p>Copy its secret now: it is not shown again, to nobody. Commands take it from LANDFALL_TOKEN.</p>
         <pre class="block secret" tabIndex={0} aria-label="Secret">
           {made.value.secret}
@@ -272,7 +259,7 @@ function Make({ names, close }: { names: string[]; close: () => void }) {
     )
   }
   return (
-    <Dialog title="Make a token" shown close={close}>
+    <Dialog title="Make a token" close={close}>
       <div class="fields">
         <label>
           <span>Name (others read it)</span>
@@ -289,6 +276,7 @@ function Make({ names, close }: { names: string[]; close: () => void }) {
           ))}
         </fieldset>
       </div>
+      <SignedOut />
       {wrong.value && (
         <p role="alert" class="wrong">
           {plain(wrong.value)}

@@ -2,8 +2,8 @@
 
 import { useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
-import { Dialog } from "./frame"
-import { me, signedIn, useMay } from "./me"
+import { Dialog, Fold, openDialog, SignedOut } from "./frame"
+import { me, signedIn, useMay, who } from "./me"
 import type { Change, Overview, Permission, Summary } from "./openapi"
 import { failureOf } from "./read"
 import { choose } from "./router"
@@ -52,29 +52,22 @@ const changeRoute = (queue: string, change: string, does: string) => `/v1/queues
 // Actions are the buttons for what the reader may do to a change, and why not the rest.
 export function Actions({ of }: { of: Change }) {
   const may = useMay(of.queue, of.change)
-  const asked = useSignal<Action | undefined>(undefined)
   if (!may) return null
   const all = actionsOf(of)
+  const ask = (a: Action) =>
+    openDialog((close) => (
+      <Ask title={`${a.name}: ${plain(of.title || of.change)}`} asks={a.asks} button={a.name} danger={a.danger} close={close} send={(why) => send(changeRoute(of.queue, of.change, a.does), { ...a.body, ...(why && { why }) })} />
+    ))
   return (
     <div class="actions">
       {all
         .filter((a) => may(a.needs).allowed)
         .map((a) => (
-          <button key={a.name} type="button" class={a.danger ? "danger" : ""} onClick={() => (asked.value = a)}>
+          <button key={a.name} type="button" class={a.danger ? "danger" : ""} aria-haspopup="dialog" onClick={() => ask(a)}>
             {a.name}
           </button>
         ))}
       <Refused of={all.filter((a) => !may(a.needs).allowed).map((a) => [a.name, may(a.needs)])} />
-      {asked.value && (
-        <Ask
-          title={`${asked.value.name}: ${plain(of.title || of.change)}`}
-          asks={asked.value.asks}
-          button={asked.value.name}
-          danger={asked.value.danger}
-          close={() => (asked.value = undefined)}
-          send={(why) => send(changeRoute(of.queue, of.change, asked.value!.does), { ...asked.value!.body, ...(why && { why }) })}
-        />
-      )}
     </div>
   )
 }
@@ -88,8 +81,7 @@ function Refused({ of }: { of: [string, Permission][] }) {
     names.set(why, [...(names.get(why) ?? []), name])
   }
   return (
-    <details class="refused">
-      <summary>What you may not do</summary>
+    <Fold class="refused" name="may-not" summary="What you may not do">
       <ul>
         {[...names].map(([why, what]) => (
           <li key={why}>
@@ -97,7 +89,7 @@ function Refused({ of }: { of: [string, Permission][] }) {
           </li>
         ))}
       </ul>
-    </details>
+    </Fold>
   )
 }
 
@@ -123,17 +115,14 @@ export function RetryMainline({ of }: { of: Overview }) {
 
 // OfQueue is a button for something that is done to a queue, and why the reader may not.
 function OfQueue({ queue, name, does, needs, title, asks }: { queue: string; name: string; does: string; needs: Permission["verb"]; title: string; asks: string }) {
-  const asked = useSignal(false)
   const may = useMay(queue)
   if (!may) return null
   if (!may(needs).allowed) return <Refused of={[[name, may(needs)]]} />
+  const ask = () => openDialog((close) => <Ask title={title} asks={asks} button={name} close={close} send={(why) => send(`/v1/queues/${encodeURIComponent(queue)}/${does}`, why ? { why } : {})} />)
   return (
-    <>
-      <button type="button" onClick={() => (asked.value = true)}>
-        {name}
-      </button>
-      {asked.value && <Ask title={title} asks={asks} button={name} close={() => (asked.value = false)} send={(why) => send(`/v1/queues/${encodeURIComponent(queue)}/${does}`, why ? { why } : {})} />}
-    </>
+    <button type="button" aria-haspopup="dialog" onClick={ask}>
+      {name}
+    </button>
   )
 }
 
@@ -148,15 +137,12 @@ const several: (Action & { fits: (s: Summary) => boolean })[] = [
 
 // Several are the buttons for what the reader may do to all changes that are picked, which are in queue order.
 export function Several({ queue, picked, shown, may }: { queue: string; picked: Summary[]; shown: string[]; may: (verb: Permission["verb"]) => Permission }) {
-  const asked = useSignal<(typeof several)[number] | undefined>(undefined)
-  const action = asked.value
-  const them = action ? picked.filter(action.fits) : []
-  const sendAll = async (why: string) => {
+  const sendAll = async (action: Action, them: Summary[], why: string) => {
     const refused: string[] = []
     const left: string[] = []
     // The one that is moved last is first.
-    for (const s of action!.does === "priority" ? [...them].reverse() : them) {
-      const wrong = await send(changeRoute(queue, s.change, action!.does), { ...action!.body, ...(why && { why }) })
+    for (const s of action.does === "priority" ? [...them].reverse() : them) {
+      const wrong = await send(changeRoute(queue, s.change, action.does), { ...action.body, ...(why && { why }) })
       if (!wrong) continue
       left.push(s.change)
       refused.push(`${s.title || s.change}: ${wrong}`)
@@ -164,13 +150,17 @@ export function Several({ queue, picked, shown, may }: { queue: string; picked: 
     choose({ pick: left })
     return refused.length === 0 ? "" : `${refused.length} of ${plural(them.length, "change")} refused. ${refused.slice(0, 5).join(" ")}${refused.length > 5 ? " …" : ""}`
   }
+  const ask = (a: (typeof several)[number]) => {
+    const them = picked.filter(a.fits)
+    openDialog((close) => <Ask title={`${a.name}: ${plural(them.length, "change")}`} asks={a.asks} button={a.name} danger={a.danger} close={close} send={(why) => sendAll(a, them, why)} />)
+  }
   return (
     <div class="line several" role="group" aria-label="What is done to the changes that are picked">
       <span role="status">{plural(picked.length, "change")} picked</span>
       {several
         .filter((a) => may(a.needs).allowed && picked.some(a.fits))
         .map((a) => (
-          <button key={a.name} type="button" class={a.danger ? "danger" : ""} onClick={() => (asked.value = a)}>
+          <button key={a.name} type="button" class={a.danger ? "danger" : ""} aria-haspopup="dialog" onClick={() => ask(a)}>
             {a.name} {picked.filter(a.fits).length.toLocaleString()}
           </button>
         ))}
@@ -183,7 +173,6 @@ export function Several({ queue, picked, shown, may }: { queue: string; picked: 
       <button type="button" class="quiet" onClick={() => choose({ pick: "" })}>
         Pick none
       </button>
-      {action && <Ask title={`${action.name}: ${plural(them.length, "change")}`} asks={action.asks} button={action.name} danger={action.danger} close={() => (asked.value = undefined)} send={sendAll} />}
     </div>
   )
 }
@@ -204,14 +193,15 @@ export function Ask({ title, asks, button, danger, needsWhy, close, send, childr
     if (!wrong.value) close()
   }
   return (
-    <Dialog title={title} shown close={close}>
+    <Dialog title={title} close={close}>
       <p>{plain(asks)}</p>
       {children}
       <label class="reason">
         <span>Why (others read it)</span>
         <input autoFocus maxLength={300} value={why.value} onInput={(e) => (why.value = e.currentTarget.value)} onKeyDown={(e) => e.key === "Enter" && !sending.value && !lacks && confirm()} />
       </label>
-      {!me.value && !signedIn.value && <p class="soft">Nobody is named as the one who does it: enter your name at the top of the page first if others should know.</p>}
+      <SignedOut />
+      {!me.value && who.value && !signedIn.value && <p class="soft">Nobody is named as the one who does it: enter your name at the top of the page first if others should know.</p>}
       {wrong.value && (
         <p role="alert" class="wrong">
           {plain(wrong.value)}

@@ -1,8 +1,7 @@
 // The page of dead letters: what could not be read or handled, why, and what to do.
 
-import { useSignal } from "@preact/signals"
 import { Ask, send } from "./act"
-import { Header, Notice } from "./frame"
+import { Fold, Header, Notice, openDialog } from "./frame"
 import type { DeadLetter, DeadLetterList } from "./openapi"
 import { Connecting } from "./queues"
 import { at, choose, query, queuePath } from "./router"
@@ -74,7 +73,16 @@ function Known({ of }: { of: DeadLetterList }) {
 }
 
 function Letter({ of }: { of: DeadLetter }) {
-  const asked = useSignal(false)
+  const ask = () =>
+    openDialog((close) => (
+      <Ask
+        title={`Send again: ${plain(of.change || of.place)}`}
+        asks="The land request is published again, as its author wrote it. One that was handled meanwhile is not handled twice."
+        button="Send again"
+        close={close}
+        send={(why) => send(`/v1/dead-letters/${of.place.split("/").map(encodeURIComponent).join("/")}/send`, why ? { why } : {})}
+      />
+    ))
   return (
     <li class="card">
       <h2>
@@ -116,13 +124,12 @@ function Letter({ of }: { of: DeadLetter }) {
       )}
       <div class="line">
         {of.may_send && !at.value && (
-          <button type="button" onClick={() => (asked.value = true)}>
+          <button type="button" aria-haspopup="dialog" onClick={ask}>
             Send again
           </button>
         )}
         {of.record && (
-          <details class="record">
-            <summary>The record</summary>
+          <Fold class="record" name={of.place} summary="The record">
             <dl class="about">
               <div>
                 <dt>when</dt>
@@ -139,18 +146,9 @@ function Letter({ of }: { of: DeadLetter }) {
                 {plain(of.record.value)}
               </pre>
             )}
-          </details>
+          </Fold>
         )}
       </div>
-      {asked.value && (
-        <Ask
-          title={`Send again: ${plain(of.change || of.place)}`}
-          asks="The land request is published again, as its author wrote it. One that was handled meanwhile is not handled twice."
-          button="Send again"
-          close={() => (asked.value = false)}
-          send={(why) => send(`/v1/dead-letters/${of.place.split("/").map(encodeURIComponent).join("/")}/send`, why ? { why } : {})}
-        />
-      )}
     </li>
   )
 }

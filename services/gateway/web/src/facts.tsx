@@ -1,6 +1,7 @@
 // The parts of what is known about a change. The row that is opened in place and the change's page show the same ones.
 
 import { RetryMainline } from "./act"
+import { Fold } from "./frame"
 import type { Ahead, Build, Change, Event, Overview, Reason, Step } from "./openapi"
 import { Log, logName } from "./log"
 import { changePath, choose, query } from "./router"
@@ -249,14 +250,13 @@ export function Futures({ of }: { of: Change }) {
         ))}
       </ul>
       {live.length > 0 && ended.length > 0 && (
-        <details open={ended.some(showsLog)}>
-          <summary>{plural(ended.length, "build")} ended before</summary>
+        <Fold name="builds" open={ended.some(showsLog)} summary={`${plural(ended.length, "build")} ended before`}>
           <ul class="futures">
             {ended.map((b) => (
               <Future key={b.build} of={b} change={of} open={false} />
             ))}
           </ul>
-        </details>
+        </Fold>
       )}
     </section>
   )
@@ -278,21 +278,29 @@ export function assumes(of: Build, change: Change): string {
 }
 
 function Future({ of, change, open }: { of: Build; change: Change; open: boolean }) {
-  const steps = [...(of.steps ?? [])].sort((a, b) => bad(a) - bad(b))
+  const over = of.state !== "running" && of.state !== "preparing"
+  const steps = (of.steps ?? []).filter((s) => !over || s.state !== "outstanding").sort((a, b) => bad(a) - bad(b))
+  const left = (of.steps ?? []).length - steps.length
   return (
     <li>
-      <details open={open || showsLog(of)}>
-        <summary>
-          <State name={of.state} />
-          {of.state === "running" && steps.some((s) => bad(s) === 0) && <span class="state failed">✗ a step failed</span>}
-          <span>{assumes(of, change)}</span>
-          <span class="space" />
-          {of.steps_total > 0 && <Progress done={of.steps_done} total={of.steps_total} />}
-        </summary>
+      <Fold
+        name={of.build.slice(0, 8)}
+        open={open || showsLog(of)}
+        summary={
+          <>
+            <State name={of.state} />
+            {of.state === "running" && steps.some((s) => bad(s) === 0) && <span class="state failed">✗ a step failed</span>}
+            <span>{assumes(of, change)}</span>
+            <span class="space" />
+            {of.steps_total > 0 && <Progress done={of.steps_done} total={of.steps_total} />}
+          </>
+        }
+      >
         {of.why && <p class="soft">{plain(of.why)}</p>}
         {of.message && <p class="soft">{plain(of.message)}</p>}
         <Steps queue={change.queue} change={change.change} steps={steps} place={of.build} />
-      </details>
+        {left > 0 && <p class="soft">{plural(left, "step")} did not run in it.</p>}
+      </Fold>
     </li>
   )
 }
@@ -390,10 +398,9 @@ export function Timeline({ of }: { of: Change }) {
     <section>
       <h2>What happened</h2>
       {earlier.length > 0 && (
-        <details>
-          <summary>{plural(earlier.length, "event")} of earlier revisions</summary>
+        <Fold name="earlier" summary={`${plural(earlier.length, "event")} of earlier revisions`}>
           <Events of={earlier} />
-        </details>
+        </Fold>
       )}
       {!!of.omitted_events && <p class="soft">{plural(of.omitted_events, "event")} in between are not kept.</p>}
       <Events of={own} />
@@ -431,16 +438,13 @@ function Folded({ of }: { of: Event[] }) {
   return (
     <li class={of[0]!.kind}>
       <Clock at={of[0]!.at} />
-      <details>
-        <summary>
-          {of.length} times: {of[0]!.kind.replaceAll("_", " ")}
-        </summary>
+      <Fold name={of[0]!.at} summary={`${of.length} times: ${of[0]!.kind.replaceAll("_", " ")}`}>
         <ol class="timeline">
           {of.map((e, i) => (
             <Happened key={i} of={e} />
           ))}
         </ol>
-      </details>
+      </Fold>
     </li>
   )
 }

@@ -4,7 +4,7 @@
 import { useSignal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import { Ask, send } from "./act"
-import { Notice } from "./frame"
+import { Notice, openDialog } from "./frame"
 import { useMay } from "./me"
 import type { Flake, FlakeList, Quarantine, QuarantineList, RejectingTarget } from "./openapi"
 import { QueuePage } from "./queuepage"
@@ -29,7 +29,6 @@ function Known({ queue }: { queue: string }) {
   useEffect(() => watch({ part: `quarantines ${queue}` }), [queue])
   const { flakes, rejecting } = partOf<FlakeList>(`flakes ${queue}`).value ?? {}
   const quarantines = partOf<QuarantineList>(`quarantines ${queue}`).value?.quarantines
-  const asked = useSignal<Asked | undefined>(undefined)
   const may = useMay(queue)
   if (!flakes || !rejecting || !quarantines) return <p class="soft">Reading the targets…</p>
   const acts = !!may?.("quarantine").allowed
@@ -38,7 +37,7 @@ function Known({ queue }: { queue: string }) {
   const shown = owner ? flakes.filter((f) => f.owners?.includes(owner)) : flakes
   const rejected = owner ? rejecting.filter((r) => r.owners?.includes(owner)) : rejecting
   const lost = shown.reduce((sum, f) => sum + f.lost_ms, 0)
-  const ask = (what: Asked) => (asked.value = what)
+  const ask = (what: Asked) => openDialog((close) => <Steer queue={queue} of={what} close={close} />)
   return (
     <>
       <div class="line">
@@ -101,7 +100,6 @@ function Known({ queue }: { queue: string }) {
           </p>
         )}
       </section>
-      {asked.value && <Steer queue={queue} of={asked.value} close={() => (asked.value = undefined)} />}
     </>
   )
 }

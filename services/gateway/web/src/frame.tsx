@@ -1,10 +1,10 @@
 // What is around every page: where one is, whether the page is live, and what the keys do.
 
-import { signal, useComputed, useSignal } from "@preact/signals"
+import { computed, effect, signal, useComputed, useSignal } from "@preact/signals"
 import type { ComponentChildren, JSX } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import { me, setMe, signedIn, signInAddress, signOut, ways, who } from "./me"
-import { accessPath, analyticsPath, at, deadLettersPath, flakesPath, modelsPath, poolPath, queuePath, queuesPath, route, servicesPath } from "./router"
+import { accessPath, address, analyticsPath, at, choose, deadLettersPath, flakesPath, modelsPath, poolPath, query, queuePath, queuesPath, route, servicesPath } from "./router"
 import { queues, readAgain, status } from "./store"
 import { ago, exact, now, plain, webLink } from "./words"
 
@@ -68,7 +68,7 @@ export function Header({ queue, children }: { queue?: string; children?: Compone
       </nav>
       <Live />
       <Who queue={queue} />
-      <button type="button" class="quiet" aria-label="Keys and words" aria-haspopup="dialog" onClick={() => (keysShown.value = true)}>
+      <button type="button" class="quiet" aria-label="Keys and words" aria-haspopup="dialog" onClick={openKeys}>
         ?
       </button>
     </header>
@@ -90,7 +90,6 @@ function Live() {
 
 // Who says who reads the page: who has signed in, else the name that is given.
 function Who({ queue }: { queue?: string }) {
-  const leaving = useSignal(false)
   const reader = who.value
   if (signedIn.value && reader) {
     const role = queue === undefined ? undefined : ((Object.hasOwn(reader.roles, queue) && reader.roles[queue]) || "no role")
@@ -100,10 +99,9 @@ function Who({ queue }: { queue?: string }) {
           <bdi class="name">{plain(reader.name || reader.subject)}</bdi>
           {role && <span>, {role}</span>}
         </span>
-        <button type="button" class="quiet" aria-haspopup="dialog" onClick={() => (leaving.value = true)}>
+        <button type="button" class="quiet" aria-haspopup="dialog" onClick={() => openDialog((close) => <Leaving close={close} />)}>
           Sign out
         </button>
-        {leaving.value && <Leaving close={() => (leaving.value = false)} />}
       </span>
     )
   }
@@ -142,15 +140,25 @@ export function Typed({ value, use, ...rest }: { value: string; use: (text: stri
 }
 
 // SignInLinks lead to where the reader signs in, and back to what the address has now.
-export function SignInLinks() {
+export function SignInLinks({ target }: { target?: "_blank" }) {
   return (
     <>
       {ways.value.map((w) => (
-        <a key={w.name} class="signin" href={signInAddress(w)} title={w.problem && plain(w.problem)}>
+        <a key={w.name} class="signin" href={signInAddress(w)} target={target} title={w.problem && plain(w.problem)}>
           Sign in by {w.name}
         </a>
       ))}
     </>
+  )
+}
+
+// SignedOut tells who fills in a dialog that the session has ended. What is typed stays, and can be sent after signing in elsewhere.
+export function SignedOut() {
+  if (who.value !== null) return null
+  return (
+    <p role="alert" class="wrong">
+      You are not signed in any more. What you have typed stays here{ways.value.length > 0 && <>: in another tab, <SignInLinks target="_blank" />, and then send it</>}.
+    </p>
   )
 }
 
@@ -172,7 +180,7 @@ export function Leaving({ close }: { close: () => void }) {
     close()
   }
   return (
-    <Dialog title="Sign out" shown close={close}>
+    <Dialog title="Sign out" close={close}>
       <p>Nothing is shown until you sign in again. Your other browsers stay signed in, unless you sign out everywhere.</p>
       {wrong.value && (
         <p role="alert" class="wrong">
@@ -221,8 +229,6 @@ export function SignIn() {
   )
 }
 
-export const keysShown = signal(false)
-
 const keys: [string, string][] = [
   ["j, k", "next and previous row"],
   ["Enter", "open the row in place"],
@@ -246,9 +252,11 @@ const words: [string, string][] = [
   ["quarantined", "a target that runs and is reported, and blocks nobody"],
 ]
 
-export function Keys() {
+export const openKeys = () => openDialog((close) => <Keys close={close} />)
+
+function Keys({ close }: { close: () => void }) {
   return (
-    <Dialog title="Keys and words" shown={keysShown.value} close={() => (keysShown.value = false)}>
+    <Dialog title="Keys and words" close={close}>
       <dl class="keys">
         {keys.map(([key, does]) => (
           <div key={key}>
@@ -272,19 +280,35 @@ export function Keys() {
   )
 }
 
+// dialog is the one that is open. It is drawn beside the page, so that it and what is typed in it stay when what opened it is gone.
+const dialog = signal<((close: () => void) => ComponentChildren) | undefined>(undefined)
+
+export function openDialog(draw: (close: () => void) => ComponentChildren) {
+  dialog.value = draw
+}
+
+const closeDialog = () => (dialog.value = undefined)
+
+export const OpenDialog = () => <>{dialog.value?.(closeDialog)}</>
+
+// It belongs to a page.
+const path = computed(() => address.value.split("?")[0])
+effect(() => {
+  void path.value
+  closeDialog()
+})
+
 // Dialog is modal; the browser keeps the focus in it. What opened it has the focus again afterwards.
-export function Dialog({ title, shown, close, children }: { title: string; shown: boolean; close: () => void; children: ComponentChildren }) {
+export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
   const ref = useRef<HTMLDialogElement>(null)
   useEffect(() => {
-    if (!shown) return
     const opener = document.activeElement
     ref.current!.showModal()
     return () => {
       // Not close(): its event would come later, and close what has been opened since.
       if (opener instanceof HTMLElement && document.activeElement === document.body) opener.focus() // the dialog was gone already
     }
-  }, [shown])
-  if (!shown) return null
+  }, [])
   return (
     <dialog ref={ref} onClose={close} aria-label={title}>
       <h2>{title}</h2>
@@ -295,6 +319,25 @@ export function Dialog({ title, shown, close, children }: { title: string; shown
         </button>
       </form>
     </dialog>
+  )
+}
+
+// Fold is a part of the page that the reader folds and unfolds. The address keeps which are not as they would be. A function is called for
+// what is in it while that is unfolded.
+export function Fold({ name, open = false, summary, children, ...rest }: { name: string; open?: boolean; summary: ComponentChildren; children: ComponentChildren | (() => ComponentChildren); class?: string }) {
+  const unfolded = query.value.getAll("unfold")
+  const folded = query.value.getAll("fold")
+  const shown = unfolded.includes(name) || (open && !folded.includes(name))
+  const turn = (e: Event) => {
+    e.preventDefault()
+    const without = (names: string[]) => names.filter((n) => n !== name)
+    choose({ unfold: shown || open ? without(unfolded) : [...unfolded, name], fold: shown && open ? [...folded, name] : without(folded) })
+  }
+  return (
+    <details open={shown} {...rest}>
+      <summary onClick={turn}>{summary}</summary>
+      {typeof children !== "function" ? children : shown && children()}
+    </details>
   )
 }
 

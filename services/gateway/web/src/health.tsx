@@ -1,6 +1,7 @@
 // How a queue is: what keeps it from landing, and how fast it lands.
 
 import { useComputed } from "@preact/signals"
+import { Fold } from "./frame"
 import type { Overview, Pace, PauseOver } from "./openapi"
 import { changePath } from "./router"
 import { Ago, duration, exact, now, plural, plain, sentence } from "./words"
@@ -40,8 +41,7 @@ export function Pauses({ of }: { of: Overview }) {
         <bdi>{paused(of.paused ? "paused before" : "last paused", last)}</bdi>
       </p>
       {earlier.length > 0 && (
-        <details>
-          <summary>{plural(earlier.length, "earlier pause")}</summary>
+        <Fold name="pauses" summary={plural(earlier.length, "earlier pause")}>
           <ul>
             {earlier.map((p) => (
               <li key={p.until}>
@@ -49,7 +49,7 @@ export function Pauses({ of }: { of: Overview }) {
               </li>
             ))}
           </ul>
-        </details>
+        </Fold>
       )}
     </div>
   )
@@ -98,7 +98,7 @@ export function Figures({ of }: { of: Overview }) {
             <Ago at={pace.last_landed_at} />
             {pace.last_landed && (
               <a href={changePath(of.queue, pace.last_landed.change)}>
-                <bdi>{plain(pace.last_landed.title || pace.last_landed.change)}</bdi>
+                “<bdi>{plain(pace.last_landed.title || pace.last_landed.change)}</bdi>”
               </a>
             )}
           </dd>

@@ -1,7 +1,7 @@
 // The page of a queue's models: what predicts, what was trained, and how good each is.
 
-import { useSignal } from "@preact/signals"
 import { Ask, send } from "./act"
+import { openDialog } from "./frame"
 import { useMay } from "./me"
 import type { ModelCard, ModelEntry, ModelList } from "./openapi"
 import { QueuePage } from "./queuepage"
@@ -33,7 +33,7 @@ function Known({ queue }: { queue: string }) {
   const path = `/v1/queues/${encodeURIComponent(queue)}/models`
   const { value, wrong } = useRead<ModelList>(path, `models ${queue}`)
   const may = useMay(queue)
-  const asked = useSignal<Asked | undefined>(undefined)
+  const ask = ({ does, body, ...of }: Asked) => openDialog((close) => <Ask {...of} close={close} send={(why) => send(`${path}/${does}`, { ...body, ...(why && { why }) })} />)
   if (wrong)
     return (
       <p role="alert" class="wrong">
@@ -62,10 +62,10 @@ function Known({ queue }: { queue: string }) {
               )}
               {acts && used && (
                 <>
-                  <button type="button" onClick={() => (asked.value = { title: `Roll back ${kind}`, asks: `The model that was in use before ${short(used.version)} predicts again, or priors where there was none.`, button: "Roll back", does: "rollback", body: { kind } })}>
+                  <button type="button" aria-haspopup="dialog" onClick={() => ask({ title: `Roll back ${kind}`, asks: `The model that was in use before ${short(used.version)} predicts again, or priors where there was none.`, button: "Roll back", does: "rollback", body: { kind } })}>
                     Roll back
                   </button>
-                  <button type="button" onClick={() => (asked.value = { title: `Priors for ${kind}`, asks: `Nothing learned predicts any more until a model is put into use. The trainer waits a week before it trains another.`, button: "Use priors", does: "rollback", body: { kind, priors: true } })}>
+                  <button type="button" aria-haspopup="dialog" onClick={() => ask({ title: `Priors for ${kind}`, asks: `Nothing learned predicts any more until a model is put into use. The trainer waits a week before it trains another.`, button: "Use priors", does: "rollback", body: { kind, priors: true } })}>
                     Use priors
                   </button>
                 </>
@@ -77,7 +77,7 @@ function Known({ queue }: { queue: string }) {
                   <Entry
                     key={`${m.at} ${m.version} ${m.what}`}
                     of={m}
-                    use={acts && m.usable && m.version !== used?.version ? () => (asked.value = { title: `Use ${short(m.version)}`, asks: "It predicts from the next record on.", button: "Use it", does: "promote", body: { version: m.version } }) : undefined}
+                    use={acts && m.usable && m.version !== used?.version ? () => ask({ title: `Use ${short(m.version)}`, asks: "It predicts from the next record on.", button: "Use it", does: "promote", body: { version: m.version } }) : undefined}
                   />
                 ))}
               </ul>
@@ -89,15 +89,6 @@ function Known({ queue }: { queue: string }) {
         <p class="soft">
           {plural(value.omitted, "older one is", "older ones are")} in the log: <code>landfall models list</code> lists all.
         </p>
-      )}
-      {asked.value && (
-        <Ask
-          title={asked.value.title}
-          asks={asked.value.asks}
-          button={asked.value.button}
-          close={() => (asked.value = undefined)}
-          send={(why) => send(`${path}/${asked.value!.does}`, { ...asked.value!.body, ...(why && { why }) })}
-        />
       )}
     </>
   )
@@ -125,7 +116,7 @@ function Entry({ of, use }: { of: ModelEntry; use?: () => void }) {
         </span>
         {of.trouble && <span class="wrong">{plain(of.trouble)}</span>}
         {use && (
-          <button type="button" aria-label={`Use it: ${short(of.version)}`} onClick={use}>
+          <button type="button" aria-haspopup="dialog" aria-label={`Use it: ${short(of.version)}`} onClick={use}>
             Use it
           </button>
         )}

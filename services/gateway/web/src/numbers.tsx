@@ -1,9 +1,8 @@
 // The numbers behind a change: what is predicted of it and by what, and the factors by which its builds are ranked. They are worked out
 // when the reader asks.
 
-import { useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
-import { Wide } from "./frame"
+import { Fold, Wide } from "./frame"
 import type { BuildReasons, Change, Explanation, Factor, Full, Term, Verdict, Worth } from "./openapi"
 import { useRead } from "./read"
 import { at } from "./router"
@@ -50,17 +49,20 @@ function Source({ of }: { of: string }) {
 }
 
 export function Numbers({ of }: { of: Change }) {
-  const open = useSignal(false)
   if (at.value) return <p class="soft">What was predicted of it then, and how its builds were ranked, is not shown of the past.</p>
   return (
     <section>
-      <details onToggle={(e) => (open.value = e.currentTarget.open)}>
-        <summary>
-          <h2>Its numbers</h2>
-          <span class="soft">what is predicted, and how its builds are ranked</span>
-        </summary>
-        {open.value && <Read of={of} />}
-      </details>
+      <Fold
+        name="numbers"
+        summary={
+          <>
+            <h2>Its numbers</h2>
+            <span class="soft">what is predicted, and how its builds are ranked</span>
+          </>
+        }
+      >
+        {() => <Read of={of} />}
+      </Fold>
     </section>
   )
 }
@@ -155,18 +157,22 @@ function Rules({ name, of }: { name: string; of: Verdict }) {
 
 function Built({ of }: { of: BuildReasons }) {
   return (
-    <details>
-      <summary>
-        <State name={of.state} />
-        <span>
-          Build <code>{of.build.slice(0, 8)}</code>: value <Exact of={of.value} /> when it was scheduled
-        </span>
-      </summary>
+    <Fold
+      name={`numbers ${of.build.slice(0, 8)}`}
+      summary={
+        <>
+          <State name={of.state} />
+          <span>
+            Build <code>{of.build.slice(0, 8)}</code>: value <Exact of={of.value} /> when it was scheduled
+          </span>
+        </>
+      }
+    >
       {of.why && <p class="soft">{plain(sentence(of.why))}</p>}
       {of.message && <p class="soft">{plain(sentence(of.message))}</p>}
       <Product name="Then" of={of.then} open />
       <Product name="Now" of={of.now} open={!of.then} />
-    </details>
+    </Fold>
   )
 }
 

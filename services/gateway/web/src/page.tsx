@@ -7,7 +7,7 @@ import { Analytics } from "./analytics"
 import { Change } from "./change"
 import { DeadLetters } from "./deadletters"
 import { Flakes } from "./flakes"
-import { Header, Keys, keysShown, Notice, typing } from "./frame"
+import { Header, Notice, OpenDialog, openKeys, typing } from "./frame"
 import { Models } from "./models"
 import { PastBar, PastSign } from "./past"
 import { Pool } from "./pool"
@@ -63,7 +63,7 @@ function Page() {
 }
 
 addEventListener("keydown", (e) => {
-  if (e.key === "?" && !typing(e)) keysShown.value = true
+  if (e.key === "?" && !typing(e)) openKeys()
 })
 
 render(
@@ -71,7 +71,7 @@ render(
     <PastSign />
     <Page />
     <PastBar />
-    <Keys />
+    <OpenDialog />
   </>,
   document.getElementById("page")!,
 )

@@ -4,6 +4,7 @@ import { useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import uPlot from "uplot"
+import { Fold } from "./frame"
 
 export interface Line {
   name: string
@@ -87,8 +88,7 @@ export function Plot(c: Chart) {
       <p class="read soft" aria-hidden="true">
         {read.value || "\u00a0"}
       </p>
-      <details>
-        <summary>As a table</summary>
+      <Fold name={`table ${c.title}`} summary="As a table">
         <div class="wide" tabIndex={0} role="group" aria-label={c.title}>
           <table class="facts">
             <thead>
@@ -115,7 +115,7 @@ export function Plot(c: Chart) {
             </tbody>
           </table>
         </div>
-      </details>
+      </Fold>
     </section>
   )
 }

@@ -72,11 +72,11 @@ function chosen() {
   return { live: Number.isNaN(to), from: to - span, to, span }
 }
 
-// show goes to a time. One that ends in the future, or now, goes on.
+// show goes to a time. One that ends in the future, or now but for what is rounded, goes on.
 export function show(from: number, to: number) {
   const span = Math.min(longest, Math.max(shortest, Math.round((to - from) / second) * second))
   const end = Math.round(((from + to) / 2 + span / 2) / second) * second
-  choose({ at: end >= Date.now() ? "" : new Date(end).toISOString(), minutes: String(+(span / minute).toFixed(3)) }, false)
+  choose({ at: end >= Date.now() - second ? "" : new Date(end).toISOString(), minutes: String(+(span / minute).toFixed(3)) }, false)
 }
 
 function Known({ pool }: { pool: string }) {

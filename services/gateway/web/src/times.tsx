@@ -144,6 +144,8 @@ export function Times({ of }: { of: Change }) {
   const zone = new Date(begin).getTimezoneOffset() * 60_000
   const ticks: number[] = []
   for (let t = Math.ceil((begin - zone) / pace) * pace + zone; t <= end; t += pace) ticks.push(t)
+  const fits = ticks.filter((t) => x(t) >= 40 && x(t) <= width.value - 40)
+  const labelled = fits.length > 0 ? fits : ticks.slice(0, 1)
   const height = rows.length * rowHeight + 24
   const one = all.find((b) => b.key === focused.value)
   const first = one?.key ?? all[0]?.key
@@ -163,9 +165,11 @@ export function Times({ of }: { of: Change }) {
           {ticks.map((t) => (
             <g key={t}>
               <line class="base" x1={x(t)} x2={x(t)} y1={0} y2={height - 20} />
-              <text x={Math.min(width.value - 40, Math.max(40, x(t)))} y={height - 6}>
-                {(pace < 60_000 ? clockWithSeconds : (t - zone) % 86_400_000 === 0 && end - begin > 86_400_000 ? day : clock).format(t)}
-              </text>
+              {labelled.includes(t) && (
+                <text x={Math.min(width.value - 40, Math.max(40, x(t)))} y={height - 6}>
+                  {(pace < 60_000 ? clockWithSeconds : (t - zone) % 86_400_000 === 0 && end - begin > 86_400_000 ? day : clock).format(t)}
+                </text>
+              )}
             </g>
           ))}
           {rows.map((row, i) => (
@@ -239,7 +243,7 @@ function Drawn({ of, x, width, reached, onMove, say }: { of: Bar; x: number; wid
       {...shared}
       onClick={(e) => {
         e.preventDefault()
-        choose({ ...of.log!, line: "" })
+        choose({ ...of.log!, line: "", fold: "" })
         requestAnimationFrame(() => document.querySelector(".log")?.scrollIntoView({ block: "center" }))
       }}
     >
