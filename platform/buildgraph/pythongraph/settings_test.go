@@ -31,7 +31,7 @@ func collected(t *testing.T, dir, project string, env []string) []string {
 
 // What the steps of all targets collect is what pytest collects for the project, whatever its settings say.
 func TestTheStepsCollectWhatPytestCollects(t *testing.T) {
-	dir, env := tools(t)
+	dir, env := toolsWithoutPlugins(t)
 	const test = "def test_x():\n    pass\n"
 	base := memoryTree{
 		"pyproject.toml":       "[project]\nname = \"shop\"\nversion = \"1\"\n",
@@ -103,7 +103,7 @@ func TestTestModulesOfOneNameAreCollectedTogether(t *testing.T) {
 		t.Errorf("a second module of that name affects %s", got)
 	}
 	const option = "def pytest_addoption(parser):\n    parser.addoption('--slow', action='store_true')\n"
-	dir, env := tools(t)
+	dir, env := toolsWithoutPlugins(t)
 	for name, c := range map[string]struct {
 		more      memoryTree
 		has, pass bool
