@@ -109,7 +109,7 @@ func start(o Options, lock *os.File) (*Broker, error) {
 		kfake.DataDir(filepath.Join(o.Dir, "log")),
 		kfake.DefaultNumPartitions(1),
 		kfake.ListenFn(func(string, string) (net.Listener, error) {
-			return listening.Bounded(listening.Patient(listener, o.Log), listening.Usual(ownMachine), o.Log), nil
+			return knowing{listening.Bounded(listening.Patient(listener, o.Log), listening.Usual(ownMachine), o.Log)}, nil
 		}),
 		kfake.EnableSASL(),
 		kfake.Superuser("SCRAM-SHA-256", User, secret),
