@@ -16,6 +16,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -52,10 +53,12 @@ secrets:
   registry-token: {secret: ci, key: token, services: [builder]}
   oidc: {secret: oidc, key: client, services: [gateway]}
   forge: {secret: forge, key: token, services: [hosts]}
+  bucket: {secret: bucket, key: key, services: [archiver]}
 storageClass: fast
 nodeSelector: {pool: ci}
 tolerations: [{key: ci, operator: Exists}]
 env: [{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: "http://collector:4317"}]
+archive: {schedule: "17 3 * * *"}
 ingress: {enabled: true, className: nginx, annotations: {a: b}}
 service: {annotations: {a: b}}
 `
@@ -101,12 +104,13 @@ type cluster struct {
 	budgets  []*policyv1.PodDisruptionBudget
 	policies []*networkingv1.NetworkPolicy
 	ingress  *networkingv1.Ingress
+	jobs     map[string]*batchv1.CronJob
 }
 
 // read decodes documents as Kubernetes does when it is told to be strict: a field that a kind does not have is an error.
 func read(t *testing.T, documents []string) *cluster {
 	t.Helper()
-	c := &cluster{sets: map[string]*appsv1.StatefulSet{}, services: map[string]*corev1.Service{}, maps: map[string]*corev1.ConfigMap{}}
+	c := &cluster{sets: map[string]*appsv1.StatefulSet{}, services: map[string]*corev1.Service{}, maps: map[string]*corev1.ConfigMap{}, jobs: map[string]*batchv1.CronJob{}}
 	seen := map[string]bool{}
 	for _, document := range documents {
 		var head struct {
@@ -139,6 +143,10 @@ func read(t *testing.T, documents []string) *cluster {
 			m := &corev1.ConfigMap{}
 			into(m)
 			c.maps[m.Name] = m
+		case "batch/v1 CronJob":
+			job := &batchv1.CronJob{}
+			into(job)
+			c.jobs[job.Name] = job
 		case "v1 ServiceAccount":
 			into(&corev1.ServiceAccount{})
 		case "policy/v1 PodDisruptionBudget":
@@ -169,6 +177,49 @@ func selects(selector, labels map[string]string) bool {
 	return len(selector) > 0
 }
 
+// checkPod looks at the volumes of a pod, its rights, its bounds, and who reaches it.
+func (c *cluster) checkPod(t *testing.T, name string, of *corev1.PodTemplateSpec, claims []corev1.PersistentVolumeClaim) {
+	t.Helper()
+	pod := of.Spec
+	volumes := map[string]bool{}
+	for _, v := range pod.Volumes {
+		volumes[v.Name] = true
+	}
+	for _, v := range claims {
+		if volumes[v.Name] {
+			t.Errorf("%s: volume %s is there twice", name, v.Name)
+		}
+		volumes[v.Name] = true
+	}
+	used := map[string]bool{}
+	container := pod.Containers[0]
+	for _, m := range container.VolumeMounts {
+		used[m.Name] = true
+		if !volumes[m.Name] {
+			t.Errorf("%s mounts %s, which is no volume of it", name, m.Name)
+		}
+	}
+	for v := range volumes {
+		if !used[v] {
+			t.Errorf("%s does not mount its volume %s", name, v)
+		}
+	}
+	security := container.SecurityContext
+	if !*security.ReadOnlyRootFilesystem || security.Capabilities.Drop[0] != "ALL" || *pod.AutomountServiceAccountToken {
+		t.Errorf("%s: a container may write its root, keeps capabilities, or has a token of the cluster", name)
+	}
+	if container.Name != "builder" && (*security.AllowPrivilegeEscalation || !*pod.SecurityContext.RunAsNonRoot || len(security.Capabilities.Add) > 0) {
+		t.Errorf("%s: a container that runs no steps has rights", name)
+	}
+	if container.Resources.Requests.Memory().IsZero() || container.Resources.Limits.Memory().IsZero() {
+		t.Errorf("%s has no request or no limit of memory", name)
+	}
+	protected := slices.ContainsFunc(c.policies, func(p *networkingv1.NetworkPolicy) bool { return selects(p.Spec.PodSelector.MatchLabels, of.Labels) })
+	if !protected {
+		t.Errorf("%s is reached by everybody", name)
+	}
+}
+
 // check looks at what strict decoding does not: names that have to fit each other, and hardening.
 func (c *cluster) check(t *testing.T) {
 	t.Helper()
@@ -181,29 +232,8 @@ func (c *cluster) check(t *testing.T) {
 		if governing == nil || !selects(governing.Spec.Selector, set.Spec.Template.Labels) {
 			t.Errorf("%s: its service %q does not lead to its pods", name, set.Spec.ServiceName)
 		}
-		volumes := map[string]bool{}
-		for _, v := range pod.Volumes {
-			volumes[v.Name] = true
-		}
-		for _, v := range set.Spec.VolumeClaimTemplates {
-			if volumes[v.Name] {
-				t.Errorf("%s: volume %s is there twice", name, v.Name)
-			}
-			volumes[v.Name] = true
-		}
-		used := map[string]bool{}
+		c.checkPod(t, name, &set.Spec.Template, set.Spec.VolumeClaimTemplates)
 		container := pod.Containers[0]
-		for _, m := range container.VolumeMounts {
-			used[m.Name] = true
-			if !volumes[m.Name] {
-				t.Errorf("%s mounts %s, which is no volume of it", name, m.Name)
-			}
-		}
-		for v := range volumes {
-			if !used[v] {
-				t.Errorf("%s does not mount its volume %s", name, v)
-			}
-		}
 		ports := map[string]bool{}
 		for _, p := range container.Ports {
 			ports[p.Name] = true
@@ -213,31 +243,18 @@ func (c *cluster) check(t *testing.T) {
 				t.Errorf("%s has no probe, or one at a port that it has not", name)
 			}
 		}
-		builds := container.Name == "builder"
 		security := container.SecurityContext
-		if !*security.ReadOnlyRootFilesystem || security.Capabilities.Drop[0] != "ALL" || *pod.AutomountServiceAccountToken {
-			t.Errorf("%s: a container may write its root, keeps capabilities, or has a token of the cluster", name)
-		}
-		if !builds && (*security.AllowPrivilegeEscalation || !*pod.SecurityContext.RunAsNonRoot || len(security.Capabilities.Add) > 0) {
-			t.Errorf("%s: a container that runs no steps has rights", name)
-		}
-		if builds && (pod.HostUsers == nil || *pod.HostUsers || security.ProcMount == nil || *security.ProcMount != corev1.UnmaskedProcMount) {
+		if container.Name == "builder" && (pod.HostUsers == nil || *pod.HostUsers || security.ProcMount == nil || *security.ProcMount != corev1.UnmaskedProcMount) {
 			t.Errorf("%s: the builder is root outside of its user namespace, or has no whole /proc", name)
-		}
-		if container.Resources.Requests.Memory().IsZero() || container.Resources.Limits.Memory().IsZero() {
-			t.Errorf("%s has no request or no limit of memory", name)
-		}
-		protected := slices.ContainsFunc(c.policies, func(p *networkingv1.NetworkPolicy) bool {
-			return selects(p.Spec.PodSelector.MatchLabels, set.Spec.Template.Labels)
-		})
-		if !protected {
-			t.Errorf("%s is reached by everybody", name)
 		}
 		if guarded := slices.ContainsFunc(c.budgets, func(b *policyv1.PodDisruptionBudget) bool {
 			return selects(b.Spec.Selector.MatchLabels, set.Spec.Template.Labels)
 		}); guarded != (*set.Spec.Replicas > 1) {
 			t.Errorf("%s has %d replicas, and a disruption budget: %v", name, *set.Spec.Replicas, guarded)
 		}
+	}
+	for name, job := range c.jobs {
+		c.checkPod(t, name, &job.Spec.JobTemplate.Spec.Template, nil)
 	}
 	for name, s := range c.services {
 		leads := false
@@ -259,9 +276,9 @@ func (c *cluster) check(t *testing.T) {
 }
 
 // secretsOf returns the secrets that a pod sees.
-func secretsOf(set *appsv1.StatefulSet) map[string]bool {
+func secretsOf(pod corev1.PodSpec) map[string]bool {
 	seen := map[string]bool{}
-	for _, v := range set.Spec.Template.Spec.Volumes {
+	for _, v := range pod.Volumes {
 		if v.Secret != nil {
 			seen[v.Secret.SecretName] = true
 		}
@@ -271,7 +288,7 @@ func secretsOf(set *appsv1.StatefulSet) map[string]bool {
 			}
 		}
 	}
-	for _, e := range set.Spec.Template.Spec.Containers[0].Env {
+	for _, e := range pod.Containers[0].Env {
 		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
 			seen[e.ValueFrom.SecretKeyRef.Name] = true
 		}
@@ -297,6 +314,9 @@ func TestTheChartIsWhatKubernetesTakes(t *testing.T) {
 			t.Errorf("%s runs %q", service, args)
 		}
 	}
+	if job := c.jobs["landfall-archiver"]; len(plain.jobs) != 0 || job == nil || job.Spec.JobTemplate.Spec.Template.Spec.Containers[0].Args[0] != "archive" {
+		t.Errorf("the archive is made by %v, and where nobody asked for one by %v", job, plain.jobs)
+	}
 	if c.ingress == nil || c.ingress.Spec.Rules[0].Host != "landfall.example.com" {
 		t.Errorf("the ingress is %v", c.ingress)
 	}
@@ -317,8 +337,14 @@ func TestTheChartIsWhatKubernetesTakes(t *testing.T) {
 // TestEachServiceSeesItsOwnSecretsAlone: the lander alone has the key that pushes.
 func TestEachServiceSeesItsOwnSecretsAlone(t *testing.T) {
 	c := read(t, render(t, full))
-	for _, service := range services {
+	for _, service := range append(slices.Clone(services), "archiver") {
 		want := map[string]bool{"kafka/ca.pem": true}
+		var pod corev1.PodSpec
+		if set := c.sets["landfall-"+service]; set != nil {
+			pod = set.Spec.Template.Spec
+		} else {
+			pod = c.jobs["landfall-"+service].Spec.JobTemplate.Spec.Template.Spec
+		}
 		for _, suffix := range []string{"", ".pem", ".key"} {
 			want["kafka/"+service+suffix] = true
 		}
@@ -335,8 +361,10 @@ func TestEachServiceSeesItsOwnSecretsAlone(t *testing.T) {
 			want["clickhouse"] = true
 		case "hosts":
 			want["forge"] = true
+		case "archiver":
+			want["bucket"] = true
 		}
-		if got := secretsOf(c.sets["landfall-"+service]); !maps.Equal(got, want) {
+		if got := secretsOf(pod); !maps.Equal(got, want) {
 			t.Errorf("%s sees %v, want %v", service, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 		}
 	}
