@@ -275,6 +275,16 @@ func TestAContributorHasHalfOfAQueueAtMost(t *testing.T) {
 	}
 }
 
+// TestAContributorHas500ChangesAtMost, however many a queue may have: what services keep of changes that conflict grows with the square of
+// their number, and a process that does not have that memory ends, at each start again.
+func TestAContributorHas500ChangesAtMost(t *testing.T) {
+	for pending, want := range map[int]int{6: 3, 1000: 500, 10_000: 500, 100_000: 500} {
+		if got := mostOfContributor(pending); got != want {
+			t.Errorf("of %d: %d, want %d", pending, got, want)
+		}
+	}
+}
+
 // TestAProgramOnKafkaGivesNoMoreThanALander: where people have to prove who they are, a benefit above 1 takes an operator on every way in.
 func TestAProgramOnKafkaGivesNoMoreThanALander(t *testing.T) {
 	for _, c := range []struct {

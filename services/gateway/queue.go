@@ -227,13 +227,17 @@ func (q *queue) decide(r admission.Request, pinned admission.Pinned, admitted in
 	if !q.mayRevise(r.Land, before) {
 		return admission.Refused(r, &admission.Refusal{Code: admission.Forbidden, Message: "The change is somebody else's; land yours under another id, or ask somebody with the role lander."})
 	}
-	if most := q.limits().Pending / 2; q.state.View.Lineup().Pending(r.Land.Change) == nil && q.askedByContributor(r.Land.Actor, most) >= most {
+	if most := mostOfContributor(q.limits().Pending); q.state.View.Lineup().Pending(r.Land.Change) == nil && q.askedByContributor(r.Land.Actor, most) >= most {
 		return admission.Refused(r, &admission.Refusal{Code: admission.QueueFull,
-			Message: fmt.Sprintf("You have asked for %d changes that are in the queue, half of its limit, which one contributor may have; ask again when some have landed.", most)})
+			Message: fmt.Sprintf("You have asked for %d changes that are in the queue, as many as one contributor may have; ask again when some have landed.", most)})
 	}
 	showRefs(pinned.Entries, before)
 	return admission.Decide(q.state.Known(), limits, r, pinned)
 }
+
+// mostOfContributor returns how many pending changes a contributor may have, of so many in all: services remember each two that conflict,
+// 1.5 kB in all of them together.
+func mostOfContributor(pending int) int { return min(pending/2, 500) }
 
 // askedByContributor returns how many of the pending changes a contributor has asked for, 0 for everybody else. It looks only if there may be
 // most of them.
