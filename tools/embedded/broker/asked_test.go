@@ -13,7 +13,10 @@ import (
 func connected(t *testing.T) (theirs net.Conn, ours *client) {
 	theirs, c := net.Pipe()
 	t.Cleanup(func() { theirs.Close(); c.Close() })
-	return theirs, &client{Conn: c}
+	l := &knowing{}
+	ours = &client{Conn: c, of: l}
+	ours.place = l.strangers.PushBack(ours)
+	return theirs, ours
 }
 
 // bring sends a request, of which the broker reads all, and returns the error with which it does not.

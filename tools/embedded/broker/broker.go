@@ -109,7 +109,8 @@ func start(o Options, lock *os.File) (*Broker, error) {
 		kfake.DataDir(filepath.Join(o.Dir, "log")),
 		kfake.DefaultNumPartitions(1),
 		kfake.ListenFn(func(string, string) (net.Listener, error) {
-			return knowing{listening.Bounded(listening.Patient(listener, o.Log), listening.Usual(ownMachine), o.Log)}, nil
+			bounds := listening.Usual(ownMachine)
+			return &knowing{Listener: listening.Bounded(listening.Patient(listener, o.Log), bounds, o.Log), most: bounds.All / 2}, nil
 		}),
 		kfake.EnableSASL(),
 		kfake.Superuser("SCRAM-SHA-256", User, secret),

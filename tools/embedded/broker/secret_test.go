@@ -132,7 +132,7 @@ func TestASecretIsGivenToNoOtherBroker(t *testing.T) {
 	}
 }
 
-// TestConnectionsWithoutTheSecretTakeNotAllOpenFiles of the process: any program of the machine can make them.
+// TestConnectionsWithoutTheSecretTakeNotAllOpenFiles of the process, and keep nobody out who has it: any program of the machine can make them.
 func TestConnectionsWithoutTheSecretTakeNotAllOpenFiles(t *testing.T) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -162,8 +162,8 @@ func TestConnectionsWithoutTheSecretTakeNotAllOpenFiles(t *testing.T) {
 		_, err := c.Read(make([]byte, 1))
 		return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 	}
-	if !isClosed(all[len(all)-1], time.Minute) {
-		t.Error("the last connection is taken")
+	if !isClosed(all[0], 15*time.Second) { // by itself it would be after 30 s
+		t.Error("the first connection is still there")
 	}
 	closed := 0
 	for _, c := range all {
@@ -173,9 +173,6 @@ func TestConnectionsWithoutTheSecretTakeNotAllOpenFiles(t *testing.T) {
 	}
 	if closed < files/4 {
 		t.Errorf("%d of %d connections are closed, want %d", closed, len(all), files/4)
-	}
-	for _, c := range all {
-		c.Close()
 	}
 	open(t, b)
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"container/list"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,23 +28,48 @@ const (
 // knowing is a listener whose connections bring the broker what it can take. kfake makes room for as many bytes as a client says that it
 // sends, ends the process with a request whose key it does not know, and shows requests to functions of its owner before it asks who sent
 // them: any program of the machine could do all of that.
-type knowing struct{ net.Listener }
+type knowing struct {
+	net.Listener
+	// most is how many connections it has of clients that have not given the secret. Above it the one goes that is there for the longest time,
+	// so that those who have the secret find room.
+	most int
+
+	mu        sync.Mutex
+	strangers list.List // of *client, oldest first
+}
 
 // Accept waits for a connection.
-func (l knowing) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
+func (l *knowing) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	if err := c.SetReadDeadline(time.Now().Add(strangeFor)); err != nil { // it is closed already
-		return c, nil
+	_ = accepted.SetReadDeadline(time.Now().Add(strangeFor)) // of a connection that is closed nothing is read
+	c, oldest := &client{Conn: accepted, of: l}, (*client)(nil)
+	l.mu.Lock()
+	c.place = l.strangers.PushBack(c)
+	if l.strangers.Len() > l.most {
+		oldest = l.strangers.Front().Value.(*client)
 	}
-	return &client{Conn: c}, nil
+	l.mu.Unlock()
+	if oldest != nil {
+		oldest.Close()
+	}
+	return c, nil
+}
+
+// forget takes a client off the list of strangers.
+func (l *knowing) forget(c *client) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.strangers.Remove(c.place)
 }
 
 // client is a connection, of which requests are read by one goroutine and answers written by another.
 type client struct {
 	net.Conn
+	of    *knowing
+	place *list.Element
 	// head has those bytes of a request that were looked at and not returned yet, and left is how many follow them.
 	head []byte
 	left int
@@ -113,11 +139,18 @@ func (c *client) Write(p []byte) (int, error) {
 	if asked := c.asked; asked != nil {
 		c.asked = nil
 		if c.known = letIn(asked, p); c.known {
-			_ = c.SetReadDeadline(time.Time{}) // of a connection that is closed nothing is read
+			_ = c.SetReadDeadline(time.Time{})
+			c.of.forget(c)
 		}
 	}
 	c.mu.Unlock()
 	return c.Conn.Write(p)
+}
+
+// Close closes the connection.
+func (c *client) Close() error {
+	c.of.forget(c)
+	return c.Conn.Close()
 }
 
 // letIn reports whether an answer says that the client has given the secret: it ends SCRAM with the proof that the broker has it, too.
