@@ -60,9 +60,16 @@ type build struct {
 	passed bool
 	// settledAt is when the last version was seen proven. It is computed when it is first asked for.
 	settledAt time.Time `snapshot:"-"`
-	// tally is as of the generation talliedAt of the steps; that is 0 when the build itself has changed since, or was restored.
-	tally     tally  `snapshot:"-"`
-	talliedAt uint64 `snapshot:"-"`
+	counted   counted   `snapshot:"-"`
+}
+
+// counted is what is known of the steps of a build; nothing is when the build itself has changed since, or was restored.
+type counted struct {
+	// tally is as of the generation at of the steps, if that is not 0.
+	tally tally
+	at    uint64
+	// open is the index, among what the build wants, of a version that was not proven when it was last looked for; those before it were.
+	open int
 }
 
 func (q *Queue) foldDecision(d *eventsv1.Decision) {
@@ -126,7 +133,7 @@ func (q *Queue) foldScheduled(f *eventsv1.BuildScheduled, position int64, item i
 	if b == nil {
 		b = q.addBuild(f.Build, of)
 	}
-	b.fact, b.at, b.position, b.item, b.scheduled, b.talliedAt = f, at, position, item, true, 0
+	b.fact, b.at, b.position, b.item, b.scheduled, b.counted = f, at, position, item, true, counted{}
 	q.noteAt(of, at, "build_scheduled", "Build "+events.ShortID(b.id)+" scheduled "+b.place()+because(b.why())+".")
 }
 
@@ -179,7 +186,7 @@ func (q *Queue) foldAborted(f *eventsv1.BuildAborted, at time.Time) {
 	if b == nil || b.aborted != "" {
 		return
 	}
-	b.aborted, b.endedAt, b.talliedAt = "no longer wanted", at, 0
+	b.aborted, b.endedAt, b.counted = "no longer wanted", at, counted{}
 	if f.Why != "" {
 		b.aborted = abortedText(f.Why)
 	}
@@ -215,7 +222,7 @@ func (q *Queue) foldPrepared(f *eventsv1.BuildPrepared) {
 	if b.prepared != nil {
 		return
 	}
-	b.prepared, b.talliedAt = f, 0
+	b.prepared, b.counted = f, counted{}
 	q.builds.index(b)
 	q.markPassed(b)
 	q.foldOwners(b)
@@ -292,10 +299,29 @@ func (s *buildStore) unindex(b *build) {
 // markPassed notes that a build has passed if every version that it wants is proven. It is called when a version was, and when the
 // build was prepared, so that it does not depend on who looks when.
 func (q *Queue) markPassed(b *build) {
-	if t := q.tallyOf(b); !b.passed && b.settled(t) && t.failed+t.tolerated == 0 && !b.unusable() {
+	if b.passed || b.unusable() {
+		return
+	}
+	// A build may want a hundred thousand versions, each of which is proven in its turn: all are counted once none is open.
+	for wants := b.wants(); b.counted.open < len(wants); b.counted.open++ {
+		if !q.seenProven(b, wants[b.counted.open]) {
+			return
+		}
+	}
+	b.counted.open = 0
+	if t := q.tallyOf(b); b.settled(t) && t.failed+t.tolerated == 0 {
 		q.builds.unindex(b)
 		b.passed = true
 	}
+}
+
+// seenProven reports whether countSteps counts a version as done that has passed, or for which nothing has to run.
+func (q *Queue) seenProven(b *build, w *eventsv1.TargetVersion) bool {
+	if w.Trivial || w.Absent {
+		return true
+	}
+	a := q.steps.settling(version{w.Target, w.Hash})
+	return a != nil && w.Hash != "" && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED && !(b.aborted != "" && a.finished.After(b.endedAt))
 }
 
 func (q *Queue) forgetBuild(b *build) {
@@ -379,10 +405,10 @@ type tally struct {
 
 // tallyOf returns how far a build is. It counts again only if something changed since it last did.
 func (q *Queue) tallyOf(b *build) tally {
-	if b.talliedAt != q.steps.generation {
-		b.tally, b.talliedAt = q.countSteps(b), q.steps.generation
+	if b.counted.at != q.steps.generation {
+		b.counted.tally, b.counted.at = q.countSteps(b), q.steps.generation
 	}
-	return b.tally
+	return b.counted.tally
 }
 
 // settled reports whether every step that the build wants has ended.
