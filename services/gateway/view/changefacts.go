@@ -171,9 +171,12 @@ func (q *Queue) foldAnalysis(f *eventsv1.ChangeAnalyzed, now time.Time) {
 			c.analysis.TargetsWithoutSteps++
 		}
 	}
+	own := map[string]bool{} // besides those in built
+	for _, label := range f.Affected.GetLeaves() {
+		own[label] = true
+	}
 	for _, t := range f.Affected.GetAddedEdges() {
-		own := slices.Contains(f.Affected.Leaves, t) || slices.ContainsFunc(f.Affected.Targets, func(v *eventsv1.TargetVersion) bool { return v.Target == t })
-		if !own && len(c.analysis.needs) < maxAnalysedShown {
+		if _, affected := built[t]; !affected && !own[t] && len(c.analysis.needs) < maxAnalysedShown {
 			c.analysis.needs = append(c.analysis.needs, t)
 		}
 	}

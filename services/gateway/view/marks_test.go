@@ -1,6 +1,9 @@
 package view
 
 import (
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -41,5 +44,30 @@ func TestABuildHasPassedOnceAllVersionsAreProven(t *testing.T) {
 				t.Errorf("%v: the build has not passed", order)
 			}
 		}
+	}
+}
+
+// TestAnAnalysisCostsWhatItIsLong: one that has a million of each was compared each with each.
+func TestAnAnalysisCostsWhatItIsLong(t *testing.T) {
+	q := New("main", DefaultLimits())
+	a := &eventsv1.Affected{AddedEdges: []string{"//lib"}}
+	for i := range 1_000_000 {
+		label := "//big:t" + strconv.Itoa(i)
+		a.Targets = append(a.Targets, &eventsv1.TargetVersion{Target: label, Trivial: true})
+		a.Leaves = append(a.Leaves, "//:big/"+strconv.Itoa(i))
+		a.AddedEdges = append(a.AddedEdges, a.Leaves[i], label)
+	}
+	for offset, m := range []proto.Message{
+		&eventsv1.ChangeAdmitted{Admission: &eventsv1.Admission{Queue: "main", Change: "c", Revision: 1, RequestId: "r",
+			Entries: []*eventsv1.Entry{{Commit: strings.Repeat("1", 40)}}, LandingCommits: []*eventsv1.LandingCommit{{Head: strings.Repeat("1", 40)}}}},
+		&eventsv1.ChangeAnalyzed{Change: &eventsv1.ChangeRef{Change: "c", Revision: 1}, Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED, Affected: a},
+	} {
+		e := journal.Entry{Topic: events.TopicChanges, Offset: int64(offset)}
+		e.Message = m
+		q.Fold(e)
+	}
+	analysis := q.pendingAt(ref{"c", 1}).analysis
+	if !slices.Equal(analysis.needs, []string{"//lib"}) || analysis.TargetsTotal != 1_000_000 {
+		t.Errorf("of %d targets, %v are needed", analysis.TargetsTotal, analysis.needs)
 	}
 }
