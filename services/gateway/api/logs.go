@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
@@ -28,6 +29,8 @@ const (
 	HeaderAttempt  = "X-Landfall-Attempt"
 	HeaderOutcome  = "X-Landfall-Outcome"
 	HeaderComplete = "X-Landfall-Complete"
+	// HeaderLine is present where only the end of a log is sent: the number of the line, from 1, that this begins with.
+	HeaderLine = "X-Landfall-Line"
 	// HeaderDeleted is present if the complete log was deleted: when, and by which bound of the configuration's retention.
 	HeaderDeleted = "X-Landfall-Deleted"
 	// HeaderWith is present if the run was in a build with other changes, and neither proves the landing nor is at fault: it
@@ -113,9 +116,12 @@ func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 	if deletion, was := h.deletionOf(attempt); was && !complete {
 		w.Header().Set(HeaderDeleted, headerText(deletion.String()))
 	}
-	if size, limit := content.Size(), numbers["limit"]; limit > 0 && limit < size {
-		content = io.NewSectionReader(content, size-limit, limit)
-		w.Header().Set(HeaderComplete, "false")
+	if size := content.Size(); numbers["limit"] > 0 && numbers["limit"] < size {
+		from, line := lastLines(content, size, numbers["limit"])
+		content = io.NewSectionReader(content, from, size-from)
+		if w.Header().Set(HeaderComplete, "false"); complete {
+			w.Header().Set(HeaderLine, strconv.Itoa(line))
+		}
 	}
 	// A long log over a slow line takes longer than other answers.
 	endTurn(r)
@@ -153,6 +159,25 @@ func chooseAttempt(attempts []view.Attempt, target, hash, step string, number ui
 		message = fmt.Sprintf("No step has failed in the command %q, or its output is forgotten.", clipText(step, admission.MaxIDBytes))
 	}
 	return view.Attempt{}, fail(http.StatusNotFound, codeNoLog, message, advice)
+}
+
+// lastLines returns where the lines begin that are within the last limit bytes of a log of a size, and the number of the first one, from
+// 1. A last line that is longer than that is cut.
+func lastLines(log io.ReaderAt, size, limit int64) (from int64, line int) {
+	cut, read := size-limit, int64(0)
+	text := bufio.NewReaderSize(io.NewSectionReader(log, 0, size), 64<<10)
+	for line = 1; from < cut; {
+		part, err := text.ReadSlice('\n')
+		if read += int64(len(part)); err == nil {
+			from, line = read, line+1
+		} else if !errors.Is(err, bufio.ErrBufferFull) {
+			return cut, line
+		}
+	}
+	if from == size {
+		return cut, line - 1
+	}
+	return from, line
 }
 
 // openLog returns the complete log, or else the end that the event carries.
@@ -220,8 +245,10 @@ func (h *handler) followLog(w http.ResponseWriter, r *http.Request, a view.Attem
 			case file != nil:
 				defer file.Close()
 				var from int64
-				if limit > 0 {
-					from = max(0, size-limit)
+				if limit > 0 && limit < size {
+					line := 0
+					from, line = lastLines(file, size, limit)
+					w.Header().Set(HeaderLine, strconv.Itoa(line))
 				}
 				w.Header().Set(HeaderComplete, strconv.FormatBool(from == 0))
 				log = io.NewSectionReader(file, from, math.MaxInt64-from)

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -324,6 +325,12 @@ func (q *Queue) seenProven(b *build, w *eventsv1.TargetVersion) bool {
 	return a != nil && w.Hash != "" && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED && !(b.aborted != "" && a.finished.After(b.endedAt))
 }
 
+// hadPassed reports whether a build of a change that left had passed: it is shown so, though versions of it have run again since, on the
+// mainline, and failed there.
+func (q *Queue) hadPassed(b *build) bool {
+	return b.passed && b.aborted == "" && q.pendingAt(b.of) == nil
+}
+
 func (q *Queue) forgetBuild(b *build) {
 	q.builds.unindex(b)
 	delete(q.builds.byID, b.id)
@@ -378,6 +385,9 @@ func (q *Queue) stepOf(b *build, w *eventsv1.TargetVersion) Step {
 	}
 	v := version{w.Target, w.Hash}
 	a := q.steps.settling(v)
+	if q.hadPassed(b) {
+		a = cmp.Or(q.steps.passing(v), a)
+	}
 	if a != nil {
 		step = a.shown()
 		step.Commit, step.Quarantined, step.Flaky = w.Part, q.tolerated(a), q.steps.contradicted(v)
@@ -492,6 +502,14 @@ func (q *Queue) shownBuild(b *build, withSteps bool) Build {
 	default:
 		if b.aborted == "" {
 			out.EndedAt = t.last
+		}
+	}
+	if q.hadPassed(b) && out.State != BuildPassed {
+		out.State, out.StepsDone, out.EndedAt = BuildPassed, t.total, time.Time{}
+		for _, w := range b.wants() {
+			if a := q.steps.passing(version{w.Target, w.Hash}); a != nil && a.finished.After(out.EndedAt) {
+				out.EndedAt = a.finished
+			}
 		}
 	}
 	if withSteps {

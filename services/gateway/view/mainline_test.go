@@ -120,3 +120,27 @@ func TestAPauseHasTheTimeOfItsFact(t *testing.T) {
 		}
 	})
 }
+
+// TestABuildThatProvedALandingStaysPassed, also once its versions have failed on the mainline, where they were run again.
+func TestABuildThatProvedALandingStaysPassed(t *testing.T) {
+	s := begin(t)
+	s.land("a")
+	s.Schedule(main, "build-a", "a", nil, "//a")
+	s.Prepare(main, "build-a", "a", "//a")
+	s.Finish(main, "build-a", "//a", 1, eventsv1.StepOutcome_STEP_OUTCOME_PASSED, "ok\n", "")
+	s.LandIt(main, "a", "build-a", nil, "//a")
+	shown := func(when string) {
+		t.Helper()
+		s.Read(main, func(q *view.Queue) {
+			c, _ := q.Change("a")
+			if b := c.Builds[0]; b.State != view.BuildPassed || b.StepsDone != b.StepsTotal || b.Steps[0].State != view.StepPassed || b.Steps[0].Attempt != 1 || b.EndedAt.IsZero() {
+				t.Errorf("%s the build is %+v", when, b)
+			}
+		})
+	}
+	shown("once it landed")
+	s.land("b")
+	s.Fold(main, events.TopicChanges, &eventsv1.Refused{Change: apitest.Ref("b"), BaseOutdated: []*eventsv1.Proof{{Version: &eventsv1.TargetVersion{Target: "//a", Hash: apitest.VersionOf("build-a", "//a")}, Attempt: 1}}})
+	s.Finish(main, "build-a", "//a", 2, eventsv1.StepOutcome_STEP_OUTCOME_FAILED, "no\n", "")
+	shown("once the mainline failed there")
+}

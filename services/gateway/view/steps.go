@@ -303,6 +303,16 @@ func (s *stepStore) passedBefore(v version) (at time.Time, did bool) {
 	return at, did
 }
 
+// passing returns the first attempt at a version that passed, whether it still counts or not; nil if none is kept.
+func (s *stepStore) passing(v version) *attempt {
+	for _, a := range s.attempts[v] {
+		if a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
+			return a
+		}
+	}
+	return nil
+}
+
 // settling returns the attempt that shows a version's state best: one that passed, else the last one that
 // failed, else the last one. Those that were forgotten show it until the step runs again.
 func (s *stepStore) settling(v version) *attempt {

@@ -10,7 +10,7 @@ import type { Change as Detail } from "./openapi"
 import { Progress } from "./progress"
 import { Connecting } from "./queues"
 import { Revisions } from "./revisions"
-import { queuePath } from "./router"
+import { at, queuePath } from "./router"
 import { detailOf, queues, watch } from "./store"
 import { Times } from "./times"
 import { Ago, Eta, plain, plural, State, Sure, webLink } from "./words"
@@ -41,7 +41,7 @@ export function Change({ queue, id }: { queue: string; id: string }) {
               </Notice>
             ) : detail === null ? (
               <Notice title="The queue has no such change">
-                <p>Changes that left the queue long ago are only in the history. If it has just been asked for, it appears here by itself.</p>
+                <p>Changes that left the queue long ago are only in the history. {at.value ? "It may have been asked for after the moment that is shown." : "If it has just been asked for, it appears here by itself."}</p>
                 <p>
                   <a href={queuePath(queue)}>The queue {queue}</a>
                 </p>

@@ -5,6 +5,7 @@ import { Fold } from "./frame"
 import type { Ahead, Build, Change, Event, Overview, Reason, Step } from "./openapi"
 import { Log, logName } from "./log"
 import { changePath, choose, query } from "./router"
+import { final } from "./store"
 import { Progress } from "./progress"
 import { Ago, Clock, duration, plain, plural, sentence, State } from "./words"
 
@@ -271,10 +272,13 @@ function joined(names: string[]): string {
 
 // assumes is what a build takes for granted of the changes ahead: those that it assumes land, and none of the others that its change meets.
 export function assumes(of: Build, change: Change): string {
-  const others = (change.ahead ?? []).map((a) => a.change).filter((id) => !of.assumed.includes(id))
+  const ahead = (change.ahead ?? []).map((a) => a.change)
+  const others = ahead.filter((id) => !of.assumed.includes(id))
+  // What has landed since is on the mainline. Of a change that left nothing is known of what was ahead.
+  const assumed = final(change.state) ? of.assumed : of.assumed.filter((id) => ahead.includes(id))
   const none = others.length === 0 ? "" : `${joined(others)} ${others.length === 1 ? "does" : "do"} not`
-  if (of.assumed.length === 0) return none === "" ? "on the mainline as it stands" : `on the mainline as it stands, if ${none} land`
-  return `if ${joined(of.assumed)} ${of.assumed.length === 1 ? "lands" : "land"}${none === "" ? "" : ` and ${none}`}`
+  if (assumed.length === 0) return none === "" ? "on the mainline as it stands" : `on the mainline as it stands, if ${none} land`
+  return `if ${joined(assumed)} ${assumed.length === 1 ? "lands" : "land"}${none === "" ? "" : ` and ${none}`}`
 }
 
 function Future({ of, change, open }: { of: Build; change: Change; open: boolean }) {
@@ -289,7 +293,7 @@ function Future({ of, change, open }: { of: Build; change: Change; open: boolean
         summary={
           <>
             <State name={of.state} />
-            {of.state === "running" && steps.some((s) => bad(s) === 0) && <span class="state failed">✗ a step failed</span>}
+            {of.state === "running" && steps.some((s) => bad(s) === 0 && Date.parse(s.finished_at ?? "") >= Date.parse(of.scheduled_at)) && <span class="state failed">✗ a step failed</span>}
             <span>{assumes(of, change)}</span>
             <span class="space" />
             {of.steps_total > 0 && <Progress done={of.steps_done} total={of.steps_total} />}

@@ -8,7 +8,7 @@ import { Notice, openDialog } from "./frame"
 import { useMay } from "./me"
 import type { Flake, FlakeList, Quarantine, QuarantineList, RejectingTarget } from "./openapi"
 import { QueuePage } from "./queuepage"
-import { changePath, choose, query } from "./router"
+import { at, changePath, choose, query } from "./router"
 import { partOf, watch } from "./store"
 import { Bar } from "./whatif"
 import { Ago, duration, exact, plain, plural } from "./words"
@@ -66,7 +66,7 @@ function Known({ queue }: { queue: string }) {
       </div>
       <section>
         <h2>Targets that rejected changes</h2>
-        <p class="soft">Of the changes that the queue keeps, as they are now; those that rejected most first.</p>
+        <p class="soft">Of the changes that the queue keeps, as they are{at.value ? " at that moment" : " now"}; those that rejected most first.</p>
         {rejected.length > 0 ? <Rejected of={rejected} queue={queue} /> : <p>None did.</p>}
       </section>
       <section>

@@ -1,10 +1,9 @@
 // How a queue is: what keeps it from landing, and how fast it lands.
 
-import { useComputed } from "@preact/signals"
 import { Fold } from "./frame"
 import type { Overview, Pace, PauseOver } from "./openapi"
 import { changePath } from "./router"
-import { Ago, duration, exact, now, plural, plain, sentence } from "./words"
+import { Ago, duration, exact, now, plain, plural, sentence, useNow } from "./words"
 
 // troubles are the sentences of what keeps a queue from landing, the worst first.
 export function troubles(q: Overview): string[] {
@@ -68,6 +67,7 @@ export function Moving({ of }: { of: Overview }) {
       </span>
     )
   if (of.pending === 0) return <span class="state waiting">○ idle</span>
+  if (of.mainline_red?.length && of.testing + of.passed === 0) return <span class="state rejected">▲ mainline red</span>
   return <span class="state passed">● moving</span>
 }
 
@@ -121,10 +121,8 @@ const bars = 24
 
 // Landings is a bar for each ten minutes of the last four hours.
 export function Landings({ of }: { of: Pace }) {
-  const counts = useComputed(() => {
-    const last = Math.floor((now.value - Date.parse(of.since)) / 600_000)
-    return Array.from({ length: bars }, (_, i) => of.landed[last - bars + 1 + i] ?? 0).join()
-  }).value.split(",").map(Number)
+  const last = useNow((now) => Math.floor((now - Date.parse(of.since)) / 600_000), [of.since])
+  const counts = Array.from({ length: bars }, (_, i) => of.landed[last - bars + 1 + i] ?? 0)
   const most = Math.max(4, ...counts)
   const sum = counts.reduce((a, b) => a + b, 0)
   return (

@@ -127,7 +127,9 @@ export function Log({ queue, change, revision, step }: { queue: string; change: 
       }
       const fresh = new Output()
       output.current = fresh
-      whole.value = answer.headers.get("X-Landfall-Complete") !== "false"
+      const first = Number(answer.headers.get("X-Landfall-Line") ?? 0)
+      if (first > 0) fresh.count = first - 1
+      whole.value = first > 0 || answer.headers.get("X-Landfall-Complete") !== "false"
       wrong.value = ""
       draw()
       const reader = answer.body!.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader()
@@ -162,7 +164,7 @@ export function Log({ queue, change, revision, step }: { queue: string; change: 
           </span>
         )}
         <span class="space" />
-        {!whole.value && <span class="soft">Only the end is shown.</span>}
+        {!whole.value && <span class="soft">Only the end is kept; its lines are counted from there.</span>}
         <a href={address} download={`${step.target.replace(/[^a-zA-Z0-9._-]+/g, "_")}.log`}>
           Download
         </a>

@@ -6,7 +6,7 @@ import { Typed } from "./frame"
 import { asking } from "./read"
 import { at, choose, momentOf, query } from "./router"
 import { reading } from "./store"
-import { exact, plain } from "./words"
+import { exact, now, plain } from "./words"
 
 const minute = 60_000
 const spans: [string, number][] = [
@@ -68,7 +68,7 @@ export function PastSign() {
 
 export function PastBar() {
   const span = useComputed(spanOf).value
-  const moment = at.value ? momentOf(at.value) : end.value
+  const moment = at.value ? momentOf(at.value) : Math.max(end.value, now.value)
   useEffect(() => {
     if (!playing.value) return
     // The next moment comes once the one before is shown.
@@ -78,7 +78,7 @@ export function PastBar() {
     return () => clearInterval(timer)
   }, [playing.value, span])
   if (Number.isNaN(moment)) return null
-  const place = Math.round(steps * (1 - (end.value - moment) / span))
+  const place = Math.min(steps, Math.round(steps * (1 - (end.value - moment) / span)))
   return (
     <section class="past-bar" aria-label="Moment">
       <button type="button" class="quiet" disabled={!at.value} aria-pressed={playing.value} onClick={() => (playing.value = !playing.value)}>

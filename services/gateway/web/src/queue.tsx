@@ -124,7 +124,7 @@ function Filters({ table }: { table: Table }) {
           </label>
         ))}
       </fieldset>
-      {!graph && <input ref={search} type="search" aria-label="Search titles, authors and changes" placeholder="search" value={query.value.get("q") ?? ""} onInput={(e) => choose({ q: e.currentTarget.value })} />}
+      {!graph && <input ref={search} type="search" aria-label="Search titles, authors, changes and reasons" placeholder="search" value={query.value.get("q") ?? ""} onInput={(e) => choose({ q: e.currentTarget.value })} />}
       {!graph && <fieldset>
         <legend class="unseen">State</legend>
         {filters.map(([value, name]) => (

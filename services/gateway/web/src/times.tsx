@@ -197,7 +197,7 @@ export function Times({ of }: { of: Change }) {
       </p>
       {(before > 0 || left > 0) && (
         <p class="soft">
-          {before > 0 && `${plural(before, "step")} had been proven before the change came. `}
+          {before > 0 && `${plural(before, "step")} had run before the change came. `}
           {left > 0 && `${plural(left, "step")} more ${left === 1 ? "is" : "are"} not drawn.`}
         </p>
       )}

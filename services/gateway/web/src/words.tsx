@@ -1,6 +1,7 @@
 // Times, durations and states in words.
 
-import { computed, signal, useComputed } from "@preact/signals"
+import { computed, signal } from "@preact/signals"
+import { useMemo } from "preact/hooks"
 import type { ETA, Summary } from "./openapi"
 import { at, momentOf } from "./router"
 
@@ -33,6 +34,12 @@ export function ago(at: string, from: number): string {
 
 const ofDay = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" })
 
+// useNow is what a function says of the present, or of the moment of the past that is shown. A component that uses it is drawn again when
+// that is another. given is what else the function rests on.
+export function useNow<T>(say: (now: number) => T, given: unknown[]): T {
+  return useMemo(() => computed(() => say(now.value)), given).value
+}
+
 // Clock is the time of something, with its date if that is not today's.
 export function Clock({ at }: { at: string }) {
   const time = new Date(at)
@@ -45,7 +52,7 @@ export function Clock({ at }: { at: string }) {
 
 // Ago is when something was, with the exact time on hover.
 export function Ago({ at }: { at: string }) {
-  const text = useComputed(() => ago(at, now.value))
+  const text = useNow((now) => ago(at, now), [at])
   return (
     <time dateTime={at} title={exact(at)}>
       {text}
@@ -91,13 +98,13 @@ export function etaSure(eta: ETA | undefined, from: number): string {
 }
 
 export function Eta({ of }: { of: Summary }) {
-  const text = useComputed(() => etaText(of.eta, now.value))
+  const text = useNow((now) => etaText(of.eta, now), [of.eta])
   return <span title={etaTitle(of.eta)}>{text}</span>
 }
 
 // Sure is how sure the estimate beside it is, or why there is none.
 export function Sure({ of }: { of: ETA | undefined }) {
-  const text = useComputed(() => etaSure(of, now.value)).value
+  const text = useNow((now) => etaSure(of, now), [of])
   return text ? <span class="soft">({plain(text)})</span> : null
 }
 
