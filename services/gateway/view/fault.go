@@ -3,7 +3,6 @@ package view
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"math/bits"
 	"regexp"
 	"slices"
@@ -550,9 +549,9 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 		case slices.Contains(q.redBeforeQueue(), red):
 			text = red + " has been red on the mainline since before the queue: not your change"
 		case passedBefore:
-			text = red + " passed on the mainline at " + at.Format(time.DateTime) + " UTC, and fails there now without your change: not your change"
+			text = red + " passed on the mainline at " + at.Format(time.DateTime) + " UTC, and fails there now: not your change"
 		case slices.Contains(q.redUnproven(), red) && len(q.verifiedByLandings([]string{red})) > 0:
-			text = red + " passed on the mainline when " + q.verifiedByLandings([]string{red})[0].change + " landed, and fails there now without your change: not your change"
+			text = red + " passed on the mainline when " + q.verifiedByLandings([]string{red})[0].change + " landed, and fails there now: not your change"
 		case slices.Contains(q.redUnproven(), red):
 			text = red + " is red on the mainline, and nothing proves that it was green there: not your change"
 		}
@@ -581,8 +580,8 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 			text = f.Target + " fails; " + q.unknownBlock(c, f.Target)
 		}
 	}
-	if t := q.flakes.Of(f.Target); t.Flakes > 0 && f.Whose != WhoseMainline {
-		text += fmt.Sprintf(" (a known flake: %d of its last %d versions that passed had failed before, with nothing changed)", t.Flakes, t.Versions)
+	if known := q.knownFlake(f.Target); known != "" && f.Whose != WhoseMainline {
+		text += " (" + known + ")"
 	}
 	step := a.shown()
 	step.Lines = f.Lines

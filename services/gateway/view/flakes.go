@@ -9,6 +9,15 @@ import (
 	eventsv1 "landfall.build/events/v1"
 )
 
+// knownFlake says how often a target contradicted itself, "" if it never did.
+func (q *Queue) knownFlake(target string) string {
+	t := q.flakes.Of(target)
+	if t.Flakes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("a known flake: %d of its last %d versions that passed had failed before, with nothing changed", t.Flakes, t.Versions)
+}
+
 // Flake is a target that contradicted itself: a version of it failed and then passed, with nothing changed.
 type Flake struct {
 	Target string `json:"target"`

@@ -84,16 +84,15 @@ func (q *Queue) Pending() []Summary {
 	return out
 }
 
-// ownReason returns the first reason that is not the whole queue's.
+// ownReason returns the first reason that is not the whole queue's, or which of those it is alone.
 func ownReason(reasons []Reason) Reason {
+	whole := map[string]string{ReasonPaused: "pause of the queue", ReasonPausedByRemote: "remote, which refuses pushes,", ReasonUnreachable: "mainline, which cannot be reached,"}
 	for _, r := range reasons {
-		switch r.Code {
-		case ReasonPaused, ReasonPausedByRemote, ReasonUnreachable:
-		default:
+		if whole[r.Code] == "" {
 			return r
 		}
 	}
-	return Reason{Sentence: "It waits for nothing else."}
+	return Reason{Sentence: "Only the " + whole[reasons[0].Code] + " keeps it waiting."}
 }
 
 // namedIn returns the changes that a reason's sentence has by their names, if they are kept.

@@ -20,7 +20,7 @@ func TestATargetThatALandingVerifiedWasGreenThere(t *testing.T) {
 	}{
 		{"verified", &eventsv1.Proof{Attempt: 1}, "It fails in //x, which is red on the mainline, where it passed when k landed; nobody is rejected for that.",
 			"It fails in //x, which passed on the mainline when k landed; whether it still does is verified first.",
-			"//x passed on the mainline when k landed, and fails there now without your change: not your change: "},
+			"//x passed on the mainline when k landed, and fails there now: not your change: "},
 		{"quarantined", &eventsv1.Proof{Attempt: 1, Quarantined: true}, "It fails in //x, which has been red on the mainline since before the queue; nobody is rejected for that.",
 			"It fails in //x, and the mainline itself has never been proven green there; that is being verified first.",
 			"//x has been red on the mainline since before the queue: not your change: "},
@@ -86,6 +86,52 @@ func TestWhatARequirementWaitsForIsSaid(t *testing.T) {
 	b.Read(main, func(q *view.Queue) {
 		if s, _ := q.Summary("y"); !strings.HasPrefix(s.Why, "It requires x, which has not landed yet. What x waits for: It is held by Ada: long ") || len(s.Why) > 700 {
 			t.Errorf("%q", s.Why)
+		}
+	})
+}
+
+// TestAKnownFlakeOfTheMainlineIsCalledOne, and not explained by something that has changed outside.
+func TestAKnownFlakeOfTheMainlineIsCalledOne(t *testing.T) {
+	for _, flaky := range []bool{false, true} {
+		b := newBlame(t, "c")
+		ran := func(attempt uint32, outcome eventsv1.StepOutcome) {
+			at := apitest.Start.UnixMicro() + int64(attempt)*1e6
+			b.Fold(main, events.TopicBuilds, &eventsv1.StepFinished{Target: "//x", Hash: "h", Attempt: attempt, Outcome: outcome, StartedUs: at, FinishedUs: at + 1000})
+		}
+		if flaky {
+			ran(1, stepFailed)
+		}
+		ran(2, eventsv1.StepOutcome_STEP_OUTCOME_PASSED)
+		b.Fold(main, events.TopicChanges, &eventsv1.Refused{Change: refOf("c"), BaseOutdated: []*eventsv1.Proof{{Version: &eventsv1.TargetVersion{Target: "//x", Hash: "h"}, Attempt: 2}}})
+		ran(3, stepFailed)
+		b.build("b1", "c", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
+		b.node("c", nil, blocked, 0, "b1", "//x")
+		b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Mainline: true, Change: &eventsv1.ChangeRef{}, Inherited: []string{"//x"}, Classes: []*eventsv1.Class{{
+			Targets: []*eventsv1.TargetVersion{{Target: "//x", Hash: "h"}}, Outcomes: []*eventsv1.Outcome{{State: red, Version: &eventsv1.TargetVersion{Target: "//x", Hash: "h"}}}}}}}})
+		want := []string{"It fails in //x, which fails on the mainline too by now, without this change; it passed there at 2026-01-05 10:00:02 UTC, so something else has changed"}
+		if flaky {
+			want = []string{"It fails in //x, which fails on the mainline too by now, without this change, by chance perhaps: it passed there at 2026-01-05 10:00:02 UTC, and is a known flake: 1 of its last 1 versions", "a quarantine keeps it from blocking others"}
+		}
+		b.Read(main, func(q *view.Queue) {
+			s, _ := q.Summary("c")
+			for _, text := range want {
+				if !strings.Contains(s.Why, text) {
+					t.Errorf("flaky %v: it waits as\n%s\nwant %q", flaky, s.Why, text)
+				}
+			}
+		})
+	}
+}
+
+// TestAChangeThatOnlyThePauseKeepsSaysSo in its row: the pause itself is said once, of the queue.
+func TestAChangeThatOnlyThePauseKeepsSaysSo(t *testing.T) {
+	s := begin(t)
+	s.land("a")
+	s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{outcome(node("a", 1), eventsv1.OutcomeState_OUTCOME_STATE_GREEN, "//a")}})
+	s.Fold(main, events.TopicChanges, &eventsv1.QueuePaused{Who: "sre"})
+	s.Read(main, func(q *view.Queue) {
+		if why := q.Pending()[0].Why; why != "Only the pause of the queue keeps it waiting." {
+			t.Errorf("%q", why)
 		}
 	})
 }

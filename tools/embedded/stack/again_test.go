@@ -52,7 +52,7 @@ func TestNobodyIsRejectedForWhatHasChangedOutsideOfTheTree(t *testing.T) {
 		return strings.Contains(v.Why, "//f0, which fails on the mainline too by now, without this change; it passed there at ") &&
 			strings.HasSuffix(v.Why, "Once that is back, `landfall retry innocent` runs it there again; a commit to its own files does so by itself.")
 	})
-	if v.Failure == nil || !strings.Contains(v.Failure.Sentence, "fails there now without your change: not your change: ended with exit code 1: the service is away") {
+	if v.Failure == nil || !strings.Contains(v.Failure.Sentence, "fails there now: not your change: ended with exit code 1: the service is away") {
 		t.Errorf("its failure reads %+v", v.Failure)
 	}
 	if q, err := c.Queues(t.Context()); err != nil || !slices.Equal(q[0].MainlineRed, []string{"//f0"}) || len(q[0].RedBeforeQueue) > 0 {
