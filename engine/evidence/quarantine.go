@@ -93,6 +93,7 @@ func (l *Ledger) Quarantine(m proto.Message) []Version {
 	if !changed {
 		return nil
 	}
+	l.turns++
 	name := m.(interface{ GetTarget() string }).GetTarget()
 	renewed := l.quarantines.Named(name) != nil && next.Named(name) != nil
 	if l.quarantines = next; renewed {

@@ -24,6 +24,15 @@ type build struct {
 	of       revision
 	assumed  []*eventsv1.ChangeRef
 	versions []evidence.Version
+	// open is the index of a version below which none was outstanding as of seen. Neither is in snapshots: both only save time.
+	open int    `snapshot:"-"`
+	seen states `snapshot:"-"`
+}
+
+// states are those of all versions, but for what attempts have changed.
+type states struct {
+	turns  uint64
+	policy *eventsv1.StepPolicy
 }
 
 // keptChecks bounds the builds of the mainline itself: the selector runs one at a time.
@@ -104,6 +113,23 @@ func (q *Queue) isOver(b *build) bool {
 		}
 	}
 	return over
+}
+
+// isOverAfter reports what isOver does of a build that was not over before an attempt at one of its versions. It does not look at all of them:
+// attempts alone make no other version red, and none outstanding that was not.
+func (q *Queue) isOverAfter(b *build, v evidence.Version) bool {
+	policy := q.settings.GetSteps()
+	if now := (states{q.known.ledger.Turns(), policy}); b.seen != now {
+		b.open, b.seen = 0, now
+		return q.isOver(b)
+	}
+	if q.known.ledger.State(v, policy) == evidence.Red {
+		return true
+	}
+	for b.open < len(b.versions) && q.known.ledger.State(b.versions[b.open], policy) != evidence.Unknown {
+		b.open++
+	}
+	return b.open == len(b.versions)
 }
 
 // reportProgress tells the selector that a build is prepared, or over. It drops one that is over, and so reports that once.

@@ -215,7 +215,7 @@ func (q *Queue) finished(f *eventsv1.StepFinished) {
 		q.delta.allDirty = true
 	}
 	for _, id := range q.builds.waitingFor(v) {
-		if b := q.builds.byID[id]; q.isOver(b) {
+		if b := q.builds.byID[id]; q.isOverAfter(b, v) {
 			q.reportProgress(id, b)
 		}
 	}
