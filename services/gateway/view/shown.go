@@ -307,6 +307,9 @@ func (s Step) Cause() string {
 // why returns the first decisive line of the output. Before it comes why the run has no result, if it failed in nothing.
 func (s Step) why() string {
 	line := strings.Join(s.Lines[:min(1, len(s.Lines))], "")
+	if s.State == StepTimedOut && strings.HasPrefix(line, "=== RUN ") {
+		line = s.Lines[len(s.Lines)-1] // nothing went wrong before: it hung in what it began last
+	}
 	if s.State == StepFailed && line != "" {
 		return line
 	}
