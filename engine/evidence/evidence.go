@@ -140,8 +140,8 @@ type Ledger struct {
 	withdrawals []Version
 	// quarantines are those in force, by name.
 	quarantines Quarantines
-	// turns counts what changed states otherwise than by an attempt.
-	turns uint64 `snapshot:"-"`
+	// generation rises when something other than an attempt may have changed a state.
+	generation uint64 `snapshot:"-"`
 }
 
 // keptWithdrawals is the number of withdrawals that are kept at least, beside those of results that are known or to come.
@@ -197,8 +197,8 @@ func (l *Ledger) MarkTrivial(v Version) { l.at(v).trivial = true }
 // Result returns what is known of a version, nil if nothing is.
 func (l *Ledger) Result(v Version) *Result { return l.results[v] }
 
-// Turns returns a number that is another one once something other than an attempt may have changed the states of versions.
-func (l *Ledger) Turns() uint64 { return l.turns }
+// Generation returns a number that rises when something other than an attempt may have changed the state of a version.
+func (l *Ledger) Generation() uint64 { return l.generation }
 
 // State returns the version's state under the policy. Of contradicting results the first that settled it counts (M20a).
 func (l *Ledger) State(v Version, policy *eventsv1.StepPolicy) State {
@@ -271,7 +271,7 @@ func ForgottenRecord(versions []Version) *eventsv1.EvidenceForgotten {
 // Withdrawals stand in another one. So numbers of attempts are not used again, and a withdrawal that is read late cannot meet
 // an attempt that was made since.
 func (l *Ledger) Forget(f *eventsv1.EvidenceForgotten, each func(Version)) {
-	l.turns++
+	l.generation++
 	for _, t := range f.GetVersions() {
 		v := Version{t.GetTarget(), t.GetHash()}
 		r := l.results[v]
@@ -329,7 +329,7 @@ func (l *Ledger) Of(versions []Version) *Ledger {
 func (l *Ledger) ForgetTrivial(v Version) {
 	if r := l.results[v]; r != nil && len(r.attempts) == 0 {
 		delete(l.results, v)
-		l.turns++
+		l.generation++
 	}
 }
 
@@ -382,7 +382,7 @@ func (l *Ledger) Withdraw(v Version, upTo uint32) { l.withdraw(v, withdrawal{wit
 func (l *Ledger) Outdate(v Version, upTo uint32) { l.withdraw(v, withdrawal{outdated: upTo}) }
 
 func (l *Ledger) withdraw(v Version, w withdrawal) {
-	l.turns++
+	l.generation++
 	old, had := l.withdrawn[v]
 	if !had {
 		l.withdrawals = append(l.withdrawals, v)

@@ -93,7 +93,7 @@ func (l *Ledger) Quarantine(m proto.Message) []Version {
 	if !changed {
 		return nil
 	}
-	l.turns++
+	l.generation++
 	name := m.(interface{ GetTarget() string }).GetTarget()
 	renewed := l.quarantines.Named(name) != nil && next.Named(name) != nil
 	if l.quarantines = next; renewed {

@@ -29,10 +29,11 @@ type build struct {
 	seen states `snapshot:"-"`
 }
 
-// states are those of all versions, but for what attempts have changed.
+// states tells the states of all versions from others, but for what attempts have changed.
 type states struct {
-	turns  uint64
-	policy *eventsv1.StepPolicy
+	looked     bool
+	generation uint64
+	policy     *eventsv1.StepPolicy
 }
 
 // keptChecks bounds the builds of the mainline itself: the selector runs one at a time.
@@ -115,11 +116,11 @@ func (q *Queue) isOver(b *build) bool {
 	return over
 }
 
-// isOverAfter reports what isOver does of a build that was not over before an attempt at one of its versions. It does not look at all of them:
-// attempts alone make no other version red, and none outstanding that was not.
+// isOverAfter returns isOver of a build after an attempt at one of its versions. Where nothing but attempts has happened since the build was
+// looked at, only that version and those that were outstanding are: an attempt makes no other version red, and none outstanding.
 func (q *Queue) isOverAfter(b *build, v evidence.Version) bool {
 	policy := q.settings.GetSteps()
-	if now := (states{q.known.ledger.Turns(), policy}); b.seen != now {
+	if now := (states{true, q.known.ledger.Generation(), policy}); b.seen != now {
 		b.open, b.seen = 0, now
 		return q.isOver(b)
 	}

@@ -235,9 +235,12 @@ func (q *queue) decide(r admission.Request, pinned admission.Pinned, admitted in
 	return admission.Decide(q.state.Known(), limits, r, pinned)
 }
 
-// mostOfContributor returns how many pending changes a contributor may have, of so many in all: services remember each two that conflict,
-// 1.5 kB in all of them together.
-func mostOfContributor(pending int) int { return min(pending/2, 500) }
+// mostPendingOfContributor bounds the pending changes of a contributor: services remember each two that conflict. 500 of one file take
+// about a gigabyte in all of them together.
+const mostPendingOfContributor = 500
+
+// mostOfContributor returns how many of a queue's pending changes one contributor may have.
+func mostOfContributor(pending int) int { return min(pending/2, mostPendingOfContributor) }
 
 // askedByContributor returns how many of the pending changes a contributor has asked for, 0 for everybody else. It looks only if there may be
 // most of them.

@@ -59,6 +59,7 @@ nodeSelector: {pool: ci}
 tolerations: [{key: ci, operator: Exists}]
 env: [{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: "http://collector:4317"}]
 archive: {schedule: "17 3 * * *"}
+config: {broker: {archive: {url: "s3://landfall/log"}}}
 ingress: {enabled: true, className: nginx, annotations: {a: b}}
 service: {annotations: {a: b}}
 `
@@ -316,6 +317,16 @@ func TestTheChartIsWhatKubernetesTakes(t *testing.T) {
 	}
 	if job := c.jobs["landfall-archiver"]; len(plain.jobs) != 0 || job == nil || job.Spec.JobTemplate.Spec.Template.Spec.Containers[0].Args[0] != "archive" {
 		t.Errorf("the archive is made by %v, and where nobody asked for one by %v", job, plain.jobs)
+	}
+	reachesArchive := func(c *cluster) bool {
+		return slices.ContainsFunc(c.policies, func(p *networkingv1.NetworkPolicy) bool {
+			return p.Name == "landfall-brokers" && slices.ContainsFunc(p.Spec.Egress, func(e networkingv1.NetworkPolicyEgressRule) bool {
+				return slices.ContainsFunc(e.Ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port.IntVal == 443 })
+			})
+		})
+	}
+	if !reachesArchive(c) || reachesArchive(plain) {
+		t.Errorf("the services without a repository reach the archive's bucket: %v, and where there is none: %v", reachesArchive(c), reachesArchive(plain))
 	}
 	if c.ingress == nil || c.ingress.Spec.Rules[0].Host != "landfall.example.com" {
 		t.Errorf("the ingress is %v", c.ingress)

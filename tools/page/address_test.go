@@ -112,15 +112,17 @@ func TestWhatIsUnfoldedStaysSo(t *testing.T) {
 		return evaluate[[]bool](r, `[...document.querySelectorAll("main details")].map((e) => e.open)`)
 	}
 	before := unfolded()
-	if len(before) == 0 {
-		t.Fatal("nothing is folded on the page")
+	if len(before) < 2 {
+		t.Fatalf("%d parts of the page can be folded", len(before))
 	}
 	// Each is turned, the last one first, so that none is gone before its turn.
 	evaluate[bool](r, `([...document.querySelectorAll("main details")].reverse().forEach((e) => e.querySelector("summary").click()), true)`)
 	address := r.address()
 	turned := unfolded()
-	if slices.Equal(before, turned) {
-		t.Errorf("nothing was turned by a click: %v", before)
+	for i := range before {
+		if turned[i] == before[i] {
+			t.Errorf("%d of %d was not turned by a click", i+1, len(before))
+		}
 	}
 	r.open(address)
 	r.see("What it waits for")

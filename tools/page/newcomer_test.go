@@ -74,7 +74,7 @@ func TestANewcomerIsAnsweredByThePageAlone(t *testing.T) {
 	r.click(".pauses summary", "1 earlier pause")
 	r.see(" by Ada; resumed by Ada.")
 	r.until("the last landing is named", func() bool {
-		return evaluate[string](r, `document.querySelector(".figures .last a")?.innerText ?? ""`) == "More of the catalog"
+		return evaluate[string](r, `document.querySelector(".figures .last a")?.innerText ?? ""`) == "“More of the catalog”"
 	})
 	r.see("P50 of 2")
 	r.check("a queue after an incident")

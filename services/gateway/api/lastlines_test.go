@@ -1,15 +1,15 @@
 package api
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"landfall.build/events/seedtest"
 )
 
 // TestTheLastLinesOfALogHaveTheirNumbers: held to splitting all of it, on random logs.
 func TestTheLastLinesOfALogHaveTheirNumbers(t *testing.T) {
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 1))
+	random := seedtest.Random(t)
 	for range 2000 {
 		var b strings.Builder
 		for range 1 + random.IntN(12) {
@@ -33,7 +33,7 @@ func TestTheLastLinesOfALogHaveTheirNumbers(t *testing.T) {
 			}
 		}
 		if int(from) != want || line != 1+strings.Count(log[:want], "\n") {
-			t.Fatalf("seed %d: the last %d bytes of %q begin at %d, line %d; want %d, line %d", seed, limit, log, from, line, want, 1+strings.Count(log[:want], "\n"))
+			t.Fatalf("the last %d bytes of %q begin at %d, line %d; want %d, line %d", limit, log, from, line, want, 1+strings.Count(log[:want], "\n"))
 		}
 	}
 }

@@ -29,7 +29,7 @@ const (
 	HeaderAttempt  = "X-Landfall-Attempt"
 	HeaderOutcome  = "X-Landfall-Outcome"
 	HeaderComplete = "X-Landfall-Complete"
-	// HeaderLine is present where only the end of a log is sent: the number of the line, from 1, that this begins with.
+	// HeaderLine is the number of the first line that is sent, from 1, where earlier ones are left out by limit and are not too many to count.
 	HeaderLine = "X-Landfall-Line"
 	// HeaderDeleted is present if the complete log was deleted: when, and by which bound of the configuration's retention.
 	HeaderDeleted = "X-Landfall-Deleted"
@@ -119,7 +119,7 @@ func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 	if size := content.Size(); numbers["limit"] > 0 && numbers["limit"] < size {
 		from, line := lastLines(content, size, numbers["limit"])
 		content = io.NewSectionReader(content, from, size-from)
-		if w.Header().Set(HeaderComplete, "false"); complete {
+		if w.Header().Set(HeaderComplete, "false"); complete && line > 0 {
 			w.Header().Set(HeaderLine, strconv.Itoa(line))
 		}
 	}
@@ -161,23 +161,35 @@ func chooseAttempt(attempts []view.Attempt, target, hash, step string, number ui
 	return view.Attempt{}, fail(http.StatusNotFound, codeNoLog, message, advice)
 }
 
-// lastLines returns where the lines begin that are within the last limit bytes of a log of a size, and the number of the first one, from
-// 1. A last line that is longer than that is cut.
+// mostCounted bounds how much of a log is read to count its lines, in bytes.
+const mostCounted = 64 << 20
+
+// lastLines returns where the last lines begin that fit into limit bytes of a log of a size, and the number of the first of them, from 1; 0
+// if too much comes before. A last line that is longer is cut.
 func lastLines(log io.ReaderAt, size, limit int64) (from int64, line int) {
-	cut, read := size-limit, int64(0)
-	text := bufio.NewReaderSize(io.NewSectionReader(log, 0, size), 64<<10)
-	for line = 1; from < cut; {
+	from = size - limit
+	ends := from - 1 // of a line, perhaps
+	text := bufio.NewReaderSize(io.NewSectionReader(log, ends, size-ends), 64<<10)
+	for at := ends; ; {
 		part, err := text.ReadSlice('\n')
-		if read += int64(len(part)); err == nil {
-			from, line = read, line+1
-		} else if !errors.Is(err, bufio.ErrBufferFull) {
-			return cut, line
+		if at += int64(len(part)); err == nil && at < size {
+			from = at
+			break
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			break
 		}
 	}
-	if from == size {
-		return cut, line - 1
+	if from > mostCounted {
+		return from, 0
 	}
-	return from, line
+	before, buffer := io.NewSectionReader(log, 0, from), make([]byte, 64<<10)
+	for line = 1; ; {
+		n, err := before.Read(buffer)
+		if line += bytes.Count(buffer[:n], []byte("\n")); err != nil {
+			return from, line
+		}
+	}
 }
 
 // openLog returns the complete log, or else the end that the event carries.
@@ -247,8 +259,9 @@ func (h *handler) followLog(w http.ResponseWriter, r *http.Request, a view.Attem
 				var from int64
 				if limit > 0 && limit < size {
 					line := 0
-					from, line = lastLines(file, size, limit)
-					w.Header().Set(HeaderLine, strconv.Itoa(line))
+					if from, line = lastLines(file, size, limit); line > 0 {
+						w.Header().Set(HeaderLine, strconv.Itoa(line))
+					}
 				}
 				w.Header().Set(HeaderComplete, strconv.FormatBool(from == 0))
 				log = io.NewSectionReader(file, from, math.MaxInt64-from)

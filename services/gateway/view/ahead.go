@@ -14,19 +14,21 @@ func (q *Queue) keepsWaiting(a *eventsv1.Ahead) bool {
 	return q.pendingAt(refOf(a.Change)) != nil && (a.Conflicts || a.MergeConflict)
 }
 
-// waitsBehind returns the changes ahead that keep a change waiting. Where it has passed with some of them, those are the others.
-func (q *Queue) waitsBehind(s standing) []*eventsv1.Ahead {
-	var all, others []*eventsv1.Ahead
+// waitsBehind returns the changes ahead that keep a change waiting. For one that has passed it leaves out those with which alone it is green,
+// too.
+func (q *Queue) waitsBehind(s standing) (all []*eventsv1.Ahead) {
+	var others []*eventsv1.Ahead
+	passed := s.state == StatePassed
 	for i, a := range s.node.GetAhead() {
 		if !q.keepsWaiting(a) {
 			continue
 		}
 		all = append(all, a)
-		if a.MergeConflict || !greenOn(s.node, uint32(i)) {
+		if passed && (a.MergeConflict || !greenOn(s.node, uint32(i))) {
 			others = append(others, a)
 		}
 	}
-	if s.state == StatePassed && len(others) > 0 {
+	if len(others) > 0 {
 		return others
 	}
 	return all
@@ -36,12 +38,12 @@ func (q *Queue) waitsBehind(s standing) []*eventsv1.Ahead {
 func greenOn(n *eventsv1.Node, ahead uint32) bool {
 	known := false
 	for _, class := range n.Classes {
-		i := slices.Index(class.Members, ahead)
-		if i < 0 || len(class.Through) > 0 && !slices.Contains(class.Through, uint32(i)) {
+		i, is := slices.BinarySearch(class.Members, ahead)
+		if !is || len(class.Through) > 0 && !slices.Contains(class.Through, uint32(i)) {
 			continue
 		}
 		known = slices.ContainsFunc(class.Outcomes, func(o *eventsv1.Outcome) bool {
-			return o.State == eventsv1.OutcomeState_OUTCOME_STATE_GREEN && membersIn(o) == 1 && memberset.FromBytes(len(class.Members), o.Members).Has(i)
+			return o.State == eventsv1.OutcomeState_OUTCOME_STATE_GREEN && membersIn(o) == 1 && i/8 < len(o.Members) && o.Members[i/8]>>(i%8)&1 == 1
 		})
 		if !known {
 			return false

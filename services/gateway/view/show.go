@@ -75,7 +75,7 @@ func (q *Queue) Pending() []Summary {
 	for i, entry := range q.lineup.Order() {
 		c := q.changes[entry.ID()]
 		s := q.standingOf(c, i+1)
-		why := ownReason(q.reasons(c, s))
+		why := ownReason(q.reasons(c, s), s)
 		if refusing != nil && c.pushRefused() && c.lastRefusal.Message == refusing.Message { // the overview quotes it
 			why = c.ownRefusal()
 		}
@@ -84,15 +84,26 @@ func (q *Queue) Pending() []Summary {
 	return out
 }
 
-// ownReason returns the first reason that is not the whole queue's, or which of those it is alone.
-func ownReason(reasons []Reason) Reason {
-	whole := map[string]string{ReasonPaused: "pause of the queue", ReasonPausedByRemote: "remote, which refuses pushes,", ReasonUnreachable: "mainline, which cannot be reached,"}
+// ofQueue are reasons that hold for the whole queue, as what keeps a change waiting.
+var ofQueue = map[string]string{ReasonPaused: "pause of the queue", ReasonPausedByRemote: "remote, which refuses pushes,", ReasonUnreachable: "mainline, which cannot be reached,"}
+
+// ownReason returns the first reason that is not the whole queue's; for a change that has passed and has no other, that it waits for that
+// alone.
+func ownReason(reasons []Reason, s standing) Reason {
+	one := true
 	for _, r := range reasons {
-		if whole[r.Code] == "" {
+		if ofQueue[r.Code] == "" {
 			return r
 		}
+		one = one && r.Code == reasons[0].Code
 	}
-	return Reason{Sentence: "Only the " + whole[reasons[0].Code] + " keeps it waiting."}
+	switch {
+	case s.state != StatePassed:
+		return Reason{Sentence: "It waits for a build to be scheduled."}
+	case one:
+		return Reason{Sentence: "Only the " + ofQueue[reasons[0].Code] + " keeps it waiting."}
+	}
+	return Reason{Sentence: "Only what keeps the whole queue from landing keeps it waiting."}
 }
 
 // namedIn returns the changes that a reason's sentence has by their names, if they are kept.

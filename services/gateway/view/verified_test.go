@@ -110,7 +110,7 @@ func TestAKnownFlakeOfTheMainlineIsCalledOne(t *testing.T) {
 			Targets: []*eventsv1.TargetVersion{{Target: "//x", Hash: "h"}}, Outcomes: []*eventsv1.Outcome{{State: red, Version: &eventsv1.TargetVersion{Target: "//x", Hash: "h"}}}}}}}})
 		want := []string{"It fails in //x, which fails on the mainline too by now, without this change; it passed there at 2026-01-05 10:00:02 UTC, so something else has changed"}
 		if flaky {
-			want = []string{"It fails in //x, which fails on the mainline too by now, without this change, by chance perhaps: it passed there at 2026-01-05 10:00:02 UTC, and is a known flake: 1 of its last 1 versions", "a quarantine keeps it from blocking others"}
+			want = []string{"It fails in //x (a known flake: 1 of its last 1 versions that passed had failed before, with nothing changed), which fails on the mainline too by now, without this change; it passed there at 2026-01-05 10:00:02 UTC; nobody", "a quarantine keeps it from blocking others"}
 		}
 		b.Read(main, func(q *view.Queue) {
 			s, _ := q.Summary("c")

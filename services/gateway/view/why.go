@@ -168,7 +168,7 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 			said = in(unproven, "fails", "fail") + " on the mainline too by now, without this change; it passed there at " + at.Format(time.DateTime) + " UTC, so something else has changed that its steps need: outside of the tree, or a file that no target covers"
 			helps = "Once that is back, `landfall retry " + id + "` runs it there again; a commit to its own files does so by itself."
 			if known := q.knownFlake(unproven[0]); known != "" {
-				said = in(unproven, "fails", "fail") + " on the mainline too by now, without this change, by chance perhaps: it passed there at " + at.Format(time.DateTime) + " UTC, and is " + known
+				said = unproven[0] + " (" + known + "), which fails on the mainline too by now, without this change; it passed there at " + at.Format(time.DateTime) + " UTC"
 				helps = "`landfall retry " + id + "` runs it there again; a quarantine keeps it from blocking others."
 			}
 		}

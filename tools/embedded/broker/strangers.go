@@ -49,7 +49,7 @@ func (l *knowing) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	c.place = l.strangers.PushBack(c)
 	if l.strangers.Len() > l.most {
-		oldest = l.strangers.Front().Value.(*client)
+		oldest = l.strangers.Remove(l.strangers.Front()).(*client)
 	}
 	l.mu.Unlock()
 	if oldest != nil {
@@ -58,11 +58,13 @@ func (l *knowing) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// forget takes a client off the list of strangers.
-func (l *knowing) forget(c *client) {
+// forget takes a client off the list of strangers. It reports whether the client was there, and so is not being closed for another.
+func (l *knowing) forget(c *client) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	before := l.strangers.Len()
 	l.strangers.Remove(c.place)
+	return l.strangers.Len() < before
 }
 
 // client is a connection, of which requests are read by one goroutine and answers written by another.
@@ -109,7 +111,7 @@ func (c *client) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ask takes the beginning of a request. It returns an error if the broker is not to see it.
+// ask takes the beginning of a request. It returns an error if the request must not reach the broker.
 func (c *client) ask(size uint32, key, version int16) error {
 	r := kmsg.RequestForKey(key)
 	c.mu.Lock()
@@ -138,9 +140,8 @@ func (c *client) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	if asked := c.asked; asked != nil {
 		c.asked = nil
-		if c.known = letIn(asked, p); c.known {
+		if c.known = letIn(asked, p) && c.of.forget(c); c.known {
 			_ = c.SetReadDeadline(time.Time{})
-			c.of.forget(c)
 		}
 	}
 	c.mu.Unlock()

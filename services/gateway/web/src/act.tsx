@@ -67,21 +67,21 @@ export function Actions({ of }: { of: Change }) {
             {a.name}
           </button>
         ))}
-      <Refused of={all.filter((a) => !may(a.needs).allowed).map((a) => [a.name, may(a.needs)])} />
+      <Refused name={of.change} of={all.filter((a) => !may(a.needs).allowed).map((a) => [a.name, may(a.needs)])} />
     </div>
   )
 }
 
 // Refused says what the reader may not do, and why.
-function Refused({ of }: { of: [string, Permission][] }) {
+function Refused({ name, of }: { name: string; of: [string, Permission][] }) {
   if (of.length === 0) return null
   const names = new Map<string, string[]>()
-  for (const [name, p] of of) {
+  for (const [action, p] of of) {
     const why = `${p.message ?? ""} ${p.advice ?? ""}`
-    names.set(why, [...(names.get(why) ?? []), name])
+    names.set(why, [...(names.get(why) ?? []), action])
   }
   return (
-    <Fold class="refused" name="may-not" summary="What you may not do">
+    <Fold class="refused" name={`may not ${name}`} summary="What you may not do">
       <ul>
         {[...names].map(([why, what]) => (
           <li key={why}>
@@ -117,7 +117,7 @@ export function RetryMainline({ of }: { of: Overview }) {
 function OfQueue({ queue, name, does, needs, title, asks }: { queue: string; name: string; does: string; needs: Permission["verb"]; title: string; asks: string }) {
   const may = useMay(queue)
   if (!may) return null
-  if (!may(needs).allowed) return <Refused of={[[name, may(needs)]]} />
+  if (!may(needs).allowed) return <Refused name={name} of={[[name, may(needs)]]} />
   const ask = () => openDialog((close) => <Ask title={title} asks={asks} button={name} close={close} send={(why) => send(`/v1/queues/${encodeURIComponent(queue)}/${does}`, why ? { why } : {})} />)
   return (
     <button type="button" aria-haspopup="dialog" onClick={ask}>

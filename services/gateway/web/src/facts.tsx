@@ -5,7 +5,6 @@ import { Fold } from "./frame"
 import type { Ahead, Build, Change, Event, Overview, Reason, Step } from "./openapi"
 import { Log, logName } from "./log"
 import { changePath, choose, query } from "./router"
-import { final } from "./store"
 import { Progress } from "./progress"
 import { Ago, Clock, duration, plain, plural, sentence, State } from "./words"
 
@@ -236,22 +235,25 @@ function AheadRow({ of, queue }: { of: Ahead; queue: string }) {
 // bad orders steps: what did not pass comes first, then what runs.
 const bad = (s: Step) => (["failed", "timed_out", "could_not_run"].includes(s.state) ? 0 : s.state === "running" ? 1 : s.state === "outstanding" ? 2 : 3)
 
+// live reports whether a build goes on.
+const live = (b: Build) => b.state === "running" || b.state === "preparing"
+
 // Futures are the builds of a change: each is a path, which assumes that changes ahead land. Those that ended are folded while others run.
 export function Futures({ of }: { of: Change }) {
   const builds = [...(of.builds ?? [])].reverse()
-  const live = builds.filter((b) => b.state === "running" || b.state === "preparing")
-  const ended = builds.filter((b) => !live.includes(b))
+  const running = builds.filter(live)
+  const ended = builds.filter((b) => !live(b))
   if (builds.length === 0) return null
   return (
     <section>
       <h2>Its possible futures</h2>
       <ul class="futures">
-        {(live.length > 0 ? live : ended).map((b, _, shown) => (
+        {(running.length > 0 ? running : ended).map((b, _, shown) => (
           <Future key={b.build} of={b} change={of} open={shown.length <= 2 && !of.failure} />
         ))}
       </ul>
-      {live.length > 0 && ended.length > 0 && (
-        <Fold name="builds" open={ended.some(showsLog)} summary={`${plural(ended.length, "build")} ended before`}>
+      {running.length > 0 && ended.length > 0 && (
+        <Fold name={`builds of ${of.change}`} open={ended.some(showsLog)} summary={`${plural(ended.length, "build")} ended before`}>
           <ul class="futures">
             {ended.map((b) => (
               <Future key={b.build} of={b} change={of} open={false} />
@@ -274,16 +276,15 @@ function joined(names: string[]): string {
 export function assumes(of: Build, change: Change): string {
   const ahead = (change.ahead ?? []).map((a) => a.change)
   const others = ahead.filter((id) => !of.assumed.includes(id))
-  // What has landed since is on the mainline. Of a change that left nothing is known of what was ahead.
-  const assumed = final(change.state) ? of.assumed : of.assumed.filter((id) => ahead.includes(id))
+  // A build that goes on could not, had one left otherwise than by landing: those that are not ahead any more are on the mainline.
+  const assumed = live(of) ? of.assumed.filter((id) => ahead.includes(id)) : of.assumed
   const none = others.length === 0 ? "" : `${joined(others)} ${others.length === 1 ? "does" : "do"} not`
   if (assumed.length === 0) return none === "" ? "on the mainline as it stands" : `on the mainline as it stands, if ${none} land`
   return `if ${joined(assumed)} ${assumed.length === 1 ? "lands" : "land"}${none === "" ? "" : ` and ${none}`}`
 }
 
 function Future({ of, change, open }: { of: Build; change: Change; open: boolean }) {
-  const over = of.state !== "running" && of.state !== "preparing"
-  const steps = (of.steps ?? []).filter((s) => !over || s.state !== "outstanding").sort((a, b) => bad(a) - bad(b))
+  const steps = (of.steps ?? []).filter((s) => live(of) || s.state !== "outstanding").sort((a, b) => bad(a) - bad(b))
   const left = (of.steps ?? []).length - steps.length
   return (
     <li>
@@ -402,7 +403,7 @@ export function Timeline({ of }: { of: Change }) {
     <section>
       <h2>What happened</h2>
       {earlier.length > 0 && (
-        <Fold name="earlier" summary={`${plural(earlier.length, "event")} of earlier revisions`}>
+        <Fold name={`earlier of ${of.change}`} summary={`${plural(earlier.length, "event")} of earlier revisions`}>
           <Events of={earlier} />
         </Fold>
       )}

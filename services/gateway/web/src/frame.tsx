@@ -157,7 +157,7 @@ export function SignedOut() {
   if (who.value !== null) return null
   return (
     <p role="alert" class="wrong">
-      You are not signed in any more. What you have typed stays here{ways.value.length > 0 && <>: in another tab, <SignInLinks target="_blank" />, and then send it</>}.
+      You are not signed in any more. What you have typed stays here{ways.value.length > 0 && <>: sign in in another tab, then send it. <SignInLinks target="_blank" /></>}{ways.value.length === 0 && "."}
     </p>
   )
 }
@@ -291,7 +291,7 @@ const closeDialog = () => (dialog.value = undefined)
 
 export const OpenDialog = () => <>{dialog.value?.(closeDialog)}</>
 
-// It belongs to a page.
+// A dialog closes when the reader goes to another page.
 const path = computed(() => address.value.split("?")[0])
 effect(() => {
   void path.value
@@ -325,13 +325,14 @@ export function Dialog({ title, close, children }: { title: string; close: () =>
 // Fold is a part of the page that the reader folds and unfolds. The address keeps which are not as they would be. A function is called for
 // what is in it while that is unfolded.
 export function Fold({ name, open = false, summary, children, ...rest }: { name: string; open?: boolean; summary: ComponentChildren; children: ComponentChildren | (() => ComponentChildren); class?: string }) {
-  const unfolded = query.value.getAll("unfold")
-  const folded = query.value.getAll("fold")
-  const shown = unfolded.includes(name) || (open && !folded.includes(name))
+  const isShown = () => query.value.getAll("unfold").includes(name) || (open && !query.value.getAll("fold").includes(name))
+  const shown = isShown()
   const turn = (e: Event) => {
     e.preventDefault()
-    const without = (names: string[]) => names.filter((n) => n !== name)
-    choose({ unfold: shown || open ? without(unfolded) : [...unfolded, name], fold: shown && open ? [...folded, name] : without(folded) })
+    // As the address is now: others may have been turned since this was drawn.
+    const shown = isShown()
+    const others = (of: string) => query.value.getAll(of).filter((n) => n !== name)
+    choose({ unfold: shown || open ? others("unfold") : [...others("unfold"), name], fold: shown && open ? [...others("fold"), name] : others("fold") })
   }
   return (
     <details open={shown} {...rest}>

@@ -40,7 +40,7 @@ export function Pauses({ of }: { of: Overview }) {
         <bdi>{paused(of.paused ? "paused before" : "last paused", last)}</bdi>
       </p>
       {earlier.length > 0 && (
-        <Fold name="pauses" summary={plural(earlier.length, "earlier pause")}>
+        <Fold name={`pauses of ${of.queue}`} summary={plural(earlier.length, "earlier pause")}>
           <ul>
             {earlier.map((p) => (
               <li key={p.until}>

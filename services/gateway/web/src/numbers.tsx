@@ -53,7 +53,7 @@ export function Numbers({ of }: { of: Change }) {
   return (
     <section>
       <Fold
-        name="numbers"
+        name={`numbers of ${of.change}`}
         summary={
           <>
             <h2>Its numbers</h2>
@@ -116,7 +116,7 @@ function Shown({ of }: { of: Full }) {
       )}
       {of.verdict && <Rules name="By the rules, now" of={of.verdict} />}
       {of.ranked.map((r) => (
-        <Product key={r.rank} name={`Rank ${r.rank} of the queue's builds${r.build ? ", running" : ""}`} of={r.worth} open={of.ranked.length === 1}>
+        <Product key={r.rank} fold={`rank ${r.rank}`} name={`Rank ${r.rank} of the queue's builds${r.build ? ", running" : ""}`} of={r.worth} open={of.ranked.length === 1}>
           {!r.worth && <p class="soft">It is no longer one of its paths.</p>}
         </Product>
       ))}
@@ -170,18 +170,20 @@ function Built({ of }: { of: BuildReasons }) {
     >
       {of.why && <p class="soft">{plain(sentence(of.why))}</p>}
       {of.message && <p class="soft">{plain(sentence(of.message))}</p>}
-      <Product name="Then" of={of.then} open />
-      <Product name="Now" of={of.now} open={!of.then} />
+      <Product fold={`then ${of.build.slice(0, 8)}`} name="Then" of={of.then} open />
+      <Product fold={`now ${of.build.slice(0, 8)}`} name="Now" of={of.now} open={!of.then} />
     </Fold>
   )
 }
 
 // Product is the worth of a build, with what it is made of.
-function Product({ name, of, open, children }: { name: string; of?: Worth; open: boolean; children?: ComponentChildren }) {
+function Product({ fold, name, of, open, children }: { fold: string; name: string; of?: Worth; open: boolean; children?: ComponentChildren }) {
   if (!of && !children) return null
   return (
-    <details open={open}>
-      <summary>
+    <Fold
+      name={fold}
+      open={open}
+      summary={
         <span>
           {name}
           {of && (
@@ -190,7 +192,8 @@ function Product({ name, of, open, children }: { name: string; of?: Worth; open:
             </>
           )}
         </span>
-      </summary>
+      }
+    >
       {children}
       {of && (
         <p>
@@ -211,7 +214,7 @@ function Product({ name, of, open, children }: { name: string; of?: Worth; open:
           ))}
         </Wide>
       )}
-    </details>
+    </Fold>
   )
 }
 

@@ -34,8 +34,7 @@ export function ago(at: string, from: number): string {
 
 const ofDay = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" })
 
-// useNow is what a function says of the present, or of the moment of the past that is shown. A component that uses it is drawn again when
-// that is another. given is what else the function rests on.
+// useNow returns say(now), and draws the component again when that changes. given are the other values that say uses.
 export function useNow<T>(say: (now: number) => T, given: unknown[]): T {
   return useMemo(() => computed(() => say(now.value)), given).value
 }
