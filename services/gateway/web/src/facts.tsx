@@ -289,7 +289,7 @@ function Future({ of, change, open }: { of: Build; change: Change; open: boolean
   return (
     <li>
       <Fold
-        name={of.build.slice(0, 8)}
+        name={of.build}
         open={open || showsLog(of)}
         summary={
           <>

@@ -1,7 +1,7 @@
 // What is around every page: where one is, whether the page is live, and what the keys do.
 
 import { computed, effect, signal, useComputed, useSignal } from "@preact/signals"
-import type { ComponentChildren, JSX } from "preact"
+import { Fragment, type ComponentChildren, type JSX } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import { me, setMe, signedIn, signInAddress, signOut, ways, who } from "./me"
 import { accessPath, address, analyticsPath, at, choose, deadLettersPath, flakesPath, modelsPath, poolPath, query, queuePath, queuesPath, route, servicesPath } from "./router"
@@ -280,22 +280,31 @@ function Keys({ close }: { close: () => void }) {
   )
 }
 
-// dialog is the one that is open. It is drawn beside the page, so that it and what is typed in it stay when what opened it is gone.
-const dialog = signal<((close: () => void) => ComponentChildren) | undefined>(undefined)
+type Draw = (close: () => void) => ComponentChildren
 
-export function openDialog(draw: (close: () => void) => ComponentChildren) {
-  dialog.value = draw
+// dialog is the one that is open. It is drawn beside the page, so that it and what is typed in it stay when what opened it is gone.
+const dialog = signal<{ id: number; draw: Draw } | undefined>(undefined)
+let opened = 0
+
+export function openDialog(draw: Draw) {
+  dialog.value = { id: ++opened, draw }
 }
 
-const closeDialog = () => (dialog.value = undefined)
-
-export const OpenDialog = () => <>{dialog.value?.(closeDialog)}</>
+export function OpenDialog() {
+  const one = dialog.value
+  if (!one) return null
+  // The browser tells that it has closed a dialog a moment later: another one may be open by then.
+  const close = () => {
+    if (dialog.value === one) dialog.value = undefined
+  }
+  return <Fragment key={one.id}>{one.draw(close)}</Fragment>
+}
 
 // A dialog closes when the reader goes to another page.
 const path = computed(() => address.value.split("?")[0])
 effect(() => {
   void path.value
-  closeDialog()
+  dialog.value = undefined
 })
 
 // Dialog is modal; the browser keeps the focus in it. What opened it has the focus again afterwards.

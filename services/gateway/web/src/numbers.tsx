@@ -158,7 +158,7 @@ function Rules({ name, of }: { name: string; of: Verdict }) {
 function Built({ of }: { of: BuildReasons }) {
   return (
     <Fold
-      name={`numbers ${of.build.slice(0, 8)}`}
+      name={`numbers ${of.build}`}
       summary={
         <>
           <State name={of.state} />
@@ -170,8 +170,8 @@ function Built({ of }: { of: BuildReasons }) {
     >
       {of.why && <p class="soft">{plain(sentence(of.why))}</p>}
       {of.message && <p class="soft">{plain(sentence(of.message))}</p>}
-      <Product fold={`then ${of.build.slice(0, 8)}`} name="Then" of={of.then} open />
-      <Product fold={`now ${of.build.slice(0, 8)}`} name="Now" of={of.now} open={!of.then} />
+      <Product fold={`then ${of.build}`} name="Then" of={of.then} open />
+      <Product fold={`now ${of.build}`} name="Now" of={of.now} open={!of.then} />
     </Fold>
   )
 }
