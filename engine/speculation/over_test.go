@@ -72,3 +72,30 @@ func TestABuildIsOverAsIfAllItsVersionsWereLookedAt(t *testing.T) {
 		t.Errorf("only %d builds were over by an attempt", ended)
 	}
 }
+
+// BenchmarkAStepOfALargeBuild is what folding costs for each step of a build that has 100,000, beside looking at all of them.
+func BenchmarkAStepOfALargeBuild(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		over func(q *Queue, of *build, v evidence.Version) bool
+	}{{"incremental", (*Queue).isOverAfter}, {"all versions", func(q *Queue, of *build, _ evidence.Version) bool { return q.isOver(of) }}} {
+		b.Run(c.name, func(b *testing.B) {
+			of := &build{}
+			for i := range 100_000 {
+				of.versions = append(of.versions, evidence.Version{Target: fmt.Sprint("//", i), Hash: "h"})
+			}
+			q, at := New(), 0
+			for b.Loop() {
+				if at == len(of.versions) {
+					q, at, of = New(), 0, &build{versions: of.versions}
+				}
+				v := of.versions[at]
+				at++
+				q.known.ledger.Apply(&eventsv1.StepFinished{Target: v.Target, Hash: v.Hash, Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED})
+				if over := c.over(q, of, v); over != (at == len(of.versions)) {
+					b.Fatalf("after step %d it is over: %v", at, over)
+				}
+			}
+		})
+	}
+}

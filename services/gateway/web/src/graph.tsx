@@ -183,7 +183,7 @@ function Lanes({ nodes }: { nodes: Node[] }) {
                 <text class="name" x={margin} y={-tallest - 4}>
                   {lane.alone ? `${plural(lane.nodes.length, "change")} that ${lane.nodes.length === 1 ? "meets" : "meet"} no other` : `${lane.nodes.length} changes that meet`}
                 </text>
-                {lane.nodes.map((n) => begun.has(n) && n.ahead && <Arcs key={`${n.id} arcs`} n={n} place={place} drawing={drawing} pointed={pointed} />)}
+                {lane.nodes.map((n) => begun.has(n) && n.ahead && <Arcs key={`${n.id} arcs`} n={n} place={place} below={labelled ? 42 : 24} drawing={drawing} pointed={pointed} />)}
                 {lane.nodes.map((n) => begun.has(n) && <Mark key={n.id} n={n} x={place.get(n.id)!} step={step} says={said(n, of.byID, of.behind)} drawing={drawing} pointed={pointed} focused={focused} />)}
               </g>
             ))}
@@ -204,14 +204,14 @@ function Said({ drawing, pointed }: { drawing: ReadonlySignal<Drawing>; pointed:
   )
 }
 
-// Arcs are the conflicts of a change with those ahead of it. What they are is said once one is pointed at.
-function Arcs({ n, place, drawing, pointed }: { n: Node; place: Map<string, number>; drawing: ReadonlySignal<Drawing>; pointed: Pointed }) {
+// Arcs are the conflicts of a change with those ahead of it, below what stands under their marks. What they are is said once one is pointed at.
+function Arcs({ n, place, below, drawing, pointed }: { n: Node; place: Map<string, number>; below: number; drawing: ReadonlySignal<Drawing>; pointed: Pointed }) {
   const ahead = n.ahead!.filter((e) => place.has(e.change))
   const x2 = place.get(n.id)!
   const ways = ahead.map((e) => {
     const x1 = place.get(e.change)!
     const deep = Math.min(arcs, 12 + (x2 - x1) / 5)
-    return `M${x1} 0C${x1} ${deep},${x2} ${deep},${x2} 0`
+    return `M${x1} ${below}C${x1} ${below + deep},${x2} ${below + deep},${x2} ${below}`
   })
   return useMemo(
     () => (
