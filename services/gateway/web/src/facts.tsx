@@ -5,6 +5,7 @@ import { Fold } from "./frame"
 import type { Ahead, Build, Change, Event, Overview, Reason, Step } from "./openapi"
 import { Log, logName } from "./log"
 import { changePath, choose, query } from "./router"
+import { queues } from "./store"
 import { Progress } from "./progress"
 import { Ago, Clock, duration, plain, plural, sentence, State } from "./words"
 
@@ -127,15 +128,26 @@ export function MainlineFails({ of }: { of: Overview }) {
   )
 }
 
+// waitsForWorkers says that builds of a change have begun and none of their steps has a worker; "" otherwise.
+function waitsForWorkers(of: Change): string {
+  const steps = (of.builds ?? []).filter((b) => b.state === "running").flatMap((b) => b.steps ?? [])
+  const open = new Set(steps.filter((s) => s.state === "outstanding").map((s) => `${s.target} ${s.hash}`)).size
+  if (open === 0 || steps.some((s) => s.state === "running")) return ""
+  const pool = queues.value?.[of.queue]?.pool
+  return `None of its steps runs now: ${plural(open, "step")} ${open === 1 ? "waits" : "wait"} for a worker${pool && pool.busy_workers >= pool.workers ? `; all ${pool.workers} are busy` : ""}.`
+}
+
 // Waits is what a pending change waits for.
 export function Waits({ of }: { of: Change }) {
   const ahead = of.ahead ?? []
   // The sentence that stands above is not said again, unless there are changes to go to.
   const reasons = of.reasons.filter((r) => r.sentence !== of.why || notListed(r, ahead).length > 0)
-  if (!of.position || (reasons.length === 0 && !of.ahead)) return null
+  const workers = waitsForWorkers(of)
+  if (!of.position || (reasons.length === 0 && !of.ahead && !workers)) return null
   return (
     <section>
       <h2>What it waits for</h2>
+      {workers && <p>{workers}</p>}
       {reasons.length > 0 && (
         <ul class="reasons">
           {reasons.map((r) => (
