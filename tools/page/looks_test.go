@@ -61,7 +61,7 @@ var shown = []struct {
 	{"queue-picked", "/queues/shop?pick=cart-more&pick=catalog-more", []string{"2 changes picked", "Hold 2", "Pause"}, nil},
 	{"row-opened", "/queues/shop?open=tax-table&state=failed", []string{"What failed", "Everything about it", "Retry", "Pause"}, nil},
 	{"graph", "/queues/shop?view=graph", []string{"changes that meet", "Pause"}, nil},
-	{"change-waits", "/queues/shop/changes/checkout-more", []string{"What it waits for", "What happened", "Cancel"}, nil},
+	{"change-waits", "/queues/shop/changes/checkout-more", []string{"What it waits for", "None of its steps runs now: 3 steps wait for a worker.", "What happened", "Cancel"}, nil},
 	{"change-rejected", "/queues/shop/changes/tax-table", []string{"What failed", "What happened", "Retry"}, nil},
 	{"change-landed", "/queues/shop/changes/round-up", []string{"On the mainline", "What happened"}, nil},
 	{"dialog", "/queues/shop/changes/checkout-more", []string{"It leaves the queue and does not land."}, func(r *reader) { r.click(".actions button", "Cancel") }},
