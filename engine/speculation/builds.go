@@ -24,12 +24,12 @@ type build struct {
 	of       revision
 	assumed  []*eventsv1.ChangeRef
 	versions []evidence.Version
-	// open is the index of a version below which none was outstanding as of seen. Neither is in snapshots: both only save time.
+	// No version before open was outstanding as of seen. Both only save time, and are not in snapshots.
 	open int    `snapshot:"-"`
 	seen states `snapshot:"-"`
 }
 
-// states tells the states of all versions from others, but for what attempts have changed.
+// states identifies the states of all versions, apart from what attempts have changed since.
 type states struct {
 	looked     bool
 	generation uint64
@@ -116,8 +116,8 @@ func (q *Queue) isOver(b *build) bool {
 	return over
 }
 
-// isOverAfter returns isOver of a build after an attempt at one of its versions. Where nothing but attempts has happened since the build was
-// looked at, only that version and those that were outstanding are: an attempt makes no other version red, and none outstanding.
+// isOverAfter returns isOver(b) after an attempt at v. If nothing but attempts has happened since b was looked at, it looks only at v and at
+// the versions that were outstanding: an attempt changes the state of its own version alone, and never back to outstanding.
 func (q *Queue) isOverAfter(b *build, v evidence.Version) bool {
 	policy := q.settings.GetSteps()
 	if now := (states{true, q.known.ledger.Generation(), policy}); b.seen != now {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestOtherUsersCannotTakeTheLockOfAnInstance: whoever can open the file can lock it, and keep the builder from starting. An older release
-// has made it for all.
+// TestOtherUsersCannotTakeTheLockOfAnInstance: who can open the file can lock it, which keeps the builder from starting. An older release
+// left it readable by everybody.
 func TestOtherUsersCannotTakeTheLockOfAnInstance(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "up.lock")

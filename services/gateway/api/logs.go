@@ -119,7 +119,8 @@ func (h *handler) serveLogs(w http.ResponseWriter, r *http.Request) {
 	if size := content.Size(); numbers["limit"] > 0 && numbers["limit"] < size {
 		from, line := lastLines(content, size, numbers["limit"])
 		content = io.NewSectionReader(content, from, size-from)
-		if w.Header().Set(HeaderComplete, "false"); complete && line > 0 {
+		w.Header().Set(HeaderComplete, "false")
+		if complete && line > 0 {
 			w.Header().Set(HeaderLine, strconv.Itoa(line))
 		}
 	}

@@ -14,8 +14,8 @@ func (q *Queue) keepsWaiting(a *eventsv1.Ahead) bool {
 	return q.pendingAt(refOf(a.Change)) != nil && (a.Conflicts || a.MergeConflict)
 }
 
-// waitsBehind returns the changes ahead that keep a change waiting. For one that has passed it leaves out those with which alone it is green,
-// too.
+// waitsBehind returns the changes ahead that keep a change waiting. For a change that has passed, it leaves out those on which alone it is
+// green too.
 func (q *Queue) waitsBehind(s standing) (all []*eventsv1.Ahead) {
 	var others []*eventsv1.Ahead
 	passed := s.state == StatePassed
@@ -43,7 +43,7 @@ func greenOn(n *eventsv1.Node, ahead uint32) bool {
 			continue
 		}
 		known = slices.ContainsFunc(class.Outcomes, func(o *eventsv1.Outcome) bool {
-			return o.State == eventsv1.OutcomeState_OUTCOME_STATE_GREEN && membersIn(o) == 1 && i/8 < len(o.Members) && o.Members[i/8]>>(i%8)&1 == 1
+			return o.State == eventsv1.OutcomeState_OUTCOME_STATE_GREEN && membersIn(o) == 1 && memberset.FromBytes(len(class.Members), o.Members).Has(i)
 		})
 		if !known {
 			return false

@@ -61,15 +61,15 @@ type build struct {
 	passed bool
 	// settledAt is when the last version was seen proven. It is computed when it is first asked for.
 	settledAt time.Time `snapshot:"-"`
-	counted   counted   `snapshot:"-"`
+	progress  progress  `snapshot:"-"`
 }
 
-// counted is what is known of the steps of a build; nothing is when the build itself has changed since, or was restored.
-type counted struct {
-	// tally is as of the generation at of the steps, if that is not 0.
+// progress caches how far the steps of a build are. The zero value holds nothing: the steps are counted again.
+type progress struct {
+	// tally is as of the generation at of the steps; 0 for none.
 	tally tally
 	at    uint64
-	// open is the index, among what the build wants, of a version that was not proven when it was last looked for; those before it were.
+	// All versions that the build wants before the index open were proven when they were last looked at.
 	open int
 }
 
@@ -134,7 +134,7 @@ func (q *Queue) foldScheduled(f *eventsv1.BuildScheduled, position int64, item i
 	if b == nil {
 		b = q.addBuild(f.Build, of)
 	}
-	b.fact, b.at, b.position, b.item, b.scheduled, b.counted = f, at, position, item, true, counted{}
+	b.fact, b.at, b.position, b.item, b.scheduled, b.progress = f, at, position, item, true, progress{}
 	q.noteAt(of, at, "build_scheduled", "Build "+events.ShortID(b.id)+" scheduled "+b.place()+because(b.why())+".")
 }
 
@@ -187,7 +187,7 @@ func (q *Queue) foldAborted(f *eventsv1.BuildAborted, at time.Time) {
 	if b == nil || b.aborted != "" {
 		return
 	}
-	b.aborted, b.endedAt, b.counted = "no longer wanted", at, counted{}
+	b.aborted, b.endedAt, b.progress = "no longer wanted", at, progress{}
 	if f.Why != "" {
 		b.aborted = abortedText(f.Why)
 	}
@@ -223,7 +223,7 @@ func (q *Queue) foldPrepared(f *eventsv1.BuildPrepared) {
 	if b.prepared != nil {
 		return
 	}
-	b.prepared, b.counted = f, counted{}
+	b.prepared, b.progress = f, progress{}
 	q.builds.index(b)
 	q.markPassed(b)
 	q.foldOwners(b)
@@ -303,20 +303,20 @@ func (q *Queue) markPassed(b *build) {
 	if b.passed || b.unusable() {
 		return
 	}
-	// A build may want a hundred thousand versions, each of which is proven in its turn: all are counted once none is open.
-	for wants := b.wants(); b.counted.open < len(wants); b.counted.open++ {
-		if !q.seenProven(b, wants[b.counted.open]) {
+	// Counting all versions after each step would be quadratic, so they are counted once none is open.
+	for wants := b.wants(); b.progress.open < len(wants); b.progress.open++ {
+		if !q.seenProven(b, wants[b.progress.open]) {
 			return
 		}
 	}
-	b.counted.open = 0
+	b.progress.open = 0
 	if t := q.tallyOf(b); b.settled(t) && t.failed+t.tolerated == 0 {
 		q.builds.unindex(b)
 		b.passed = true
 	}
 }
 
-// seenProven reports whether countSteps counts a version as done that has passed, or for which nothing has to run.
+// seenProven reports whether a version has passed, as countSteps counts that, or needs no step.
 func (q *Queue) seenProven(b *build, w *eventsv1.TargetVersion) bool {
 	if w.Trivial || w.Absent {
 		return true
@@ -325,8 +325,8 @@ func (q *Queue) seenProven(b *build, w *eventsv1.TargetVersion) bool {
 	return a != nil && w.Hash != "" && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED && !(b.aborted != "" && a.finished.After(b.endedAt))
 }
 
-// hadPassed reports whether a build of a change that left had passed: it is shown so, though versions of it have run again since, on the
-// mainline, and failed there.
+// hadPassed reports whether a build of a change that left had passed. It is shown as passed even if its versions have failed on the
+// mainline since.
 func (q *Queue) hadPassed(b *build) bool {
 	return b.passed && b.aborted == "" && q.pendingAt(b.of) == nil
 }
@@ -415,10 +415,10 @@ type tally struct {
 
 // tallyOf returns how far a build is. It counts again only if something changed since it last did.
 func (q *Queue) tallyOf(b *build) tally {
-	if b.counted.at != q.steps.generation {
-		b.counted.tally, b.counted.at = q.countSteps(b), q.steps.generation
+	if b.progress.at != q.steps.generation {
+		b.progress.tally, b.progress.at = q.countSteps(b), q.steps.generation
 	}
-	return b.counted.tally
+	return b.progress.tally
 }
 
 // settled reports whether every step that the build wants has ended.

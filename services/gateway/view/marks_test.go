@@ -32,8 +32,8 @@ func TestABuildHasPassedOnceAllVersionsAreProven(t *testing.T) {
 			Versions: []*eventsv1.TargetVersion{{Target: "//a", Hash: "h"}, {Target: "//t", Trivial: true}, {Target: "//b", Hash: "h"}, {Target: "//c", Hash: "h"}}})
 		b := q.builds.byID["b"]
 		for i, target := range order {
-			if b.passed || b.counted.at != 0 {
-				t.Errorf("%v: before the last step the build has passed (%t), or its steps were counted (%d)", order, b.passed, b.counted.at)
+			if b.passed || b.progress.at != 0 {
+				t.Errorf("%v: before the last step the build has passed (%t), or its steps were counted (%d)", order, b.passed, b.progress.at)
 			}
 			end := &eventsv1.StepFinished{Target: target, Hash: "h", Attempt: 1, Build: "b", Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED}
 			fold(events.TopicBuilds, end)

@@ -75,7 +75,7 @@ func (q *Queue) Pending() []Summary {
 	for i, entry := range q.lineup.Order() {
 		c := q.changes[entry.ID()]
 		s := q.standingOf(c, i+1)
-		why := ownReason(q.reasons(c, s), s)
+		why := ownReason(q.reasons(c, s))
 		if refusing != nil && c.pushRefused() && c.lastRefusal.Message == refusing.Message { // the overview quotes it
 			why = c.ownRefusal()
 		}
@@ -84,12 +84,11 @@ func (q *Queue) Pending() []Summary {
 	return out
 }
 
-// ofQueue are reasons that hold for the whole queue, as what keeps a change waiting.
+// ofQueue holds what keeps a whole queue from landing, in words, by code of the reason.
 var ofQueue = map[string]string{ReasonPaused: "pause of the queue", ReasonPausedByRemote: "remote, which refuses pushes,", ReasonUnreachable: "mainline, which cannot be reached,"}
 
-// ownReason returns the first reason that is not the whole queue's; for a change that has passed and has no other, that it waits for that
-// alone.
-func ownReason(reasons []Reason, s standing) Reason {
+// ownReason returns the first reason that is not the whole queue's, or that there is no other.
+func ownReason(reasons []Reason) Reason {
 	one := true
 	for _, r := range reasons {
 		if ofQueue[r.Code] == "" {
@@ -97,10 +96,7 @@ func ownReason(reasons []Reason, s standing) Reason {
 		}
 		one = one && r.Code == reasons[0].Code
 	}
-	switch {
-	case s.state != StatePassed:
-		return Reason{Sentence: "It waits for a build to be scheduled."}
-	case one:
+	if one {
 		return Reason{Sentence: "Only the " + ofQueue[reasons[0].Code] + " keeps it waiting."}
 	}
 	return Reason{Sentence: "Only what keeps the whole queue from landing keeps it waiting."}

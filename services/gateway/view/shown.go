@@ -304,7 +304,7 @@ func (s Step) Cause() string {
 	return text
 }
 
-// why returns the first decisive line of the output. Before it comes why the run has no result, if it failed in nothing.
+// why returns the first decisive line of the output; of a Go test that ran out of time, the test that it hung in. Before it comes why the run has no result, if it failed in nothing.
 func (s Step) why() string {
 	line := strings.Join(s.Lines[:min(1, len(s.Lines))], "")
 	if s.State == StepTimedOut && strings.HasPrefix(line, "=== RUN ") {

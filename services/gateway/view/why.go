@@ -121,7 +121,7 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 		add(q.buildReasons(c, s)...)
 	}
 	add(ahead...)
-	if len(out) == 0 {
+	if !slices.ContainsFunc(out, func(r Reason) bool { return ofQueue[r.Code] == "" }) {
 		add(Reason{Code: ReasonDeciding, Sentence: "It waits for a build to be scheduled."})
 	}
 	return out

@@ -10,17 +10,17 @@ import (
 )
 
 // connected returns both ends of a connection: the client's, and the broker's as it sees it.
-func connected(t *testing.T) (theirs net.Conn, ours *client) {
+func connected(t *testing.T) (theirs net.Conn, ours *guardedConn) {
 	theirs, c := net.Pipe()
 	t.Cleanup(func() { theirs.Close(); c.Close() })
-	l := &knowing{}
-	ours = &client{Conn: c, of: l}
+	l := &guardedListener{}
+	ours = &guardedConn{Conn: c, of: l}
 	ours.place = l.strangers.PushBack(ours)
 	return theirs, ours
 }
 
-// bring sends a request, of which the broker reads all, and returns the error with which it does not.
-func bring(theirs net.Conn, ours *client, request kmsg.Request) error {
+// bring sends a request, and returns the error of reading it as the broker does.
+func bring(theirs net.Conn, ours *guardedConn, request kmsg.Request) error {
 	frame := kmsg.NewRequestFormatter().AppendRequest(nil, request, 1)
 	go theirs.Write(frame)
 	_, err := io.ReadFull(ours, make([]byte, len(frame)))
@@ -83,7 +83,7 @@ func TestAStrangerAsksOneThingAtATime(t *testing.T) {
 
 // TestWhoIsKnownBringsNoRequestThatNobodyKnows, nor one without an end.
 func TestWhoIsKnownBringsNoRequestThatNobodyKnows(t *testing.T) {
-	c := &client{known: true}
+	c := &guardedConn{known: true}
 	for _, one := range []struct {
 		size uint32
 		key  int16

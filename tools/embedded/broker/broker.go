@@ -110,7 +110,7 @@ func start(o Options, lock *os.File) (*Broker, error) {
 		kfake.DefaultNumPartitions(1),
 		kfake.ListenFn(func(string, string) (net.Listener, error) {
 			bounds := listening.Usual(ownMachine)
-			return &knowing{Listener: listening.Bounded(listening.Patient(listener, o.Log), bounds, o.Log), most: bounds.All / 2}, nil
+			return &guardedListener{Listener: listening.Bounded(listening.Patient(listener, o.Log), bounds, o.Log), most: bounds.All / 2}, nil
 		}),
 		kfake.EnableSASL(),
 		kfake.Superuser("SCRAM-SHA-256", User, secret),

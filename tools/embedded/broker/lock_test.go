@@ -28,8 +28,8 @@ func TestTheDirectoryIsFreeAtOnceThoughAChildHasACopyOfTheLock(t *testing.T) {
 	unlockDir(again)
 }
 
-// TestOtherUsersCannotTakeTheLock: whoever can open the file can lock it, and keep the broker from starting. An older release has made
-// it for all.
+// TestOtherUsersCannotTakeTheLock: who can open the file can lock it, which keeps the broker from starting. An older release
+// left it readable by everybody.
 func TestOtherUsersCannotTakeTheLock(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "lock")

@@ -132,7 +132,7 @@ func TestASecretIsGivenToNoOtherBroker(t *testing.T) {
 	}
 }
 
-// TestConnectionsWithoutTheSecretTakeNotAllOpenFiles of the process, and keep nobody out who has it: any program of the machine can make them.
+// TestConnectionsWithoutTheSecretTakeNotAllOpenFiles: any program of the machine can make them, and they keep nobody out who has it.
 func TestConnectionsWithoutTheSecretTakeNotAllOpenFiles(t *testing.T) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -25,31 +25,30 @@ const (
 	strangeFor = 30 * time.Second
 )
 
-// knowing is a listener whose connections bring the broker what it can take. kfake makes room for as many bytes as a client says that it
-// sends, ends the process with a request whose key it does not know, and shows requests to functions of its owner before it asks who sent
-// them: any program of the machine could do all of that.
-type knowing struct {
+// guardedListener keeps requests from kfake that it cannot bear: it allocates as many bytes as a client announces, panics on a key that it
+// does not know, and calls its owner's control functions before it has authenticated the client. Any program of the machine can connect.
+type guardedListener struct {
 	net.Listener
 	// most is how many connections it has of clients that have not given the secret. Above it the one goes that is there for the longest time,
 	// so that those who have the secret find room.
 	most int
 
 	mu        sync.Mutex
-	strangers list.List // of *client, oldest first
+	strangers list.List // of *guardedConn, oldest first
 }
 
 // Accept waits for a connection.
-func (l *knowing) Accept() (net.Conn, error) {
+func (l *guardedListener) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
 	_ = accepted.SetReadDeadline(time.Now().Add(strangeFor)) // of a connection that is closed nothing is read
-	c, oldest := &client{Conn: accepted, of: l}, (*client)(nil)
+	c, oldest := &guardedConn{Conn: accepted, of: l}, (*guardedConn)(nil)
 	l.mu.Lock()
 	c.place = l.strangers.PushBack(c)
 	if l.strangers.Len() > l.most {
-		oldest = l.strangers.Remove(l.strangers.Front()).(*client)
+		oldest = l.strangers.Remove(l.strangers.Front()).(*guardedConn)
 	}
 	l.mu.Unlock()
 	if oldest != nil {
@@ -59,7 +58,7 @@ func (l *knowing) Accept() (net.Conn, error) {
 }
 
 // forget takes a client off the list of strangers. It reports whether the client was there, and so is not being closed for another.
-func (l *knowing) forget(c *client) bool {
+func (l *guardedListener) forget(c *guardedConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := l.strangers.Len()
@@ -67,10 +66,10 @@ func (l *knowing) forget(c *client) bool {
 	return l.strangers.Len() < before
 }
 
-// client is a connection, of which requests are read by one goroutine and answers written by another.
-type client struct {
+// guardedConn is a connection of a guardedListener. One goroutine reads its requests, another writes the answers.
+type guardedConn struct {
 	net.Conn
-	of    *knowing
+	of    *guardedListener
 	place *list.Element
 	// head has those bytes of a request that were looked at and not returned yet, and left is how many follow them.
 	head []byte
@@ -86,7 +85,7 @@ type client struct {
 var errStranger = errors.New("no request that the broker takes")
 
 // Read returns bytes of one request at a time.
-func (c *client) Read(p []byte) (int, error) {
+func (c *guardedConn) Read(p []byte) (int, error) {
 	if len(c.head) == 0 && c.left == 0 {
 		var head [8]byte
 		if _, err := io.ReadFull(c.Conn, head[:]); err != nil {
@@ -112,7 +111,7 @@ func (c *client) Read(p []byte) (int, error) {
 }
 
 // ask takes the beginning of a request. It returns an error if the request must not reach the broker.
-func (c *client) ask(size uint32, key, version int16) error {
+func (c *guardedConn) ask(size uint32, key, version int16) error {
 	r := kmsg.RequestForKey(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +135,7 @@ func (c *client) ask(size uint32, key, version int16) error {
 }
 
 // Write sends an answer, which is written at once.
-func (c *client) Write(p []byte) (int, error) {
+func (c *guardedConn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	if asked := c.asked; asked != nil {
 		c.asked = nil
@@ -149,7 +148,7 @@ func (c *client) Write(p []byte) (int, error) {
 }
 
 // Close closes the connection.
-func (c *client) Close() error {
+func (c *guardedConn) Close() error {
 	c.of.forget(c)
 	return c.Conn.Close()
 }
