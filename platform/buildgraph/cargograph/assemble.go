@@ -221,7 +221,10 @@ func (a *assembler) addPlace(c *crate) {
 	} else if c.manifest.pkg.root != "" {
 		content = "package of " + strconv.Quote(c.manifest.pkg.root)
 	}
-	a.define(content, "place %s", below(c.path, manifestName))
+	place := a.define(content, "place %s", below(c.path, manifestName))
+	if len(c.walked) > 0 && !slices.Contains(a.workspaces, c.root) {
+		a.addWalked(place, c) // No target stands for this workspace, and its globs are followed all the same.
+	}
 	if c.target {
 		a.define("", "border %s", below(c.path, manifestName))
 	}
@@ -265,12 +268,7 @@ func (a *assembler) addWorkspace(w *workspace) {
 		a.edge(whole, a.definition("place %s", below(c.path, manifestName)))
 		a.edge(whole, a.files[c.folder.manifest]) // What it leads to is looked for members.
 	}
-	for _, dir := range w.walked {
-		a.edge(whole, a.listing(dir, ofFolders))
-		for at := dir; at != ""; at = folderOf(at) {
-			a.edge(whole, a.file(at)) // No link may come to stand on the way.
-		}
-	}
+	a.addWalked(whole, w.crate)
 	a.addPath(whole, below(w.path, manifestName))
 	a.addPath(whole, below(w.path, "Cargo.lock"))
 	if w.lock != nil {
@@ -304,6 +302,16 @@ func (a *assembler) addWorkspace(w *workspace) {
 			if dir, ok := join(w.path, text); ok && !strings.ContainsAny(text, "*?[") {
 				a.addPath(whole, below(dir, manifestName))
 			}
+		}
+	}
+}
+
+// addWalked makes a node depend on the folders and links that the globs of a crate's [workspace] look at.
+func (a *assembler) addWalked(from targets.Node, c *crate) {
+	for _, dir := range c.walked {
+		a.edge(from, a.listing(dir, ofFolders))
+		for at := dir; at != ""; at = folderOf(at) {
+			a.edge(from, a.file(at)) // No link may come to stand on the way.
 		}
 	}
 }

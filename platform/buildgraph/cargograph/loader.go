@@ -13,7 +13,7 @@ import (
 )
 
 // Scheme is part of every target's hash; it changes when what the adapter takes a tree for does.
-const Scheme = "cargo/7"
+const Scheme = "cargo/8"
 
 // Memory bounds what a Loader remembers, in approximate bytes. A zero field takes the default.
 type Memory struct {

@@ -35,6 +35,7 @@ func (s *survey) findMembers(w *workspace) {
 		}
 	}
 	add(w.crate, false)
+	w.walked = nil // They are walked once more.
 	if w.manifest.workspace != nil {
 		for _, text := range w.manifest.workspace.members {
 			for _, dir := range s.expand(w, text) {

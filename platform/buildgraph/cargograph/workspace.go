@@ -28,6 +28,8 @@ type crate struct {
 	// script is set for a package that runs a program when it is built.
 	script bool
 	deps   []reference
+	// walked are the folders that the globs of its own [workspace] look into.
+	walked []string
 }
 
 // reference is a dependency with what it inherits.
@@ -51,8 +53,8 @@ type workspace struct {
 	lock                    *lockFile // nil if there is none
 	// wrong says what cargo refuses about the workspace as a whole.
 	wrong []string
-	// walked are the folders that its globs look into, hollow those that they take for members and that are none.
-	walked, hollow []string
+	// hollow are the folders that its globs take for members and that are none.
+	hollow []string
 	// foreign are those taken for members that are in another workspace.
 	foreign []*crate
 }
