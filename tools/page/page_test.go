@@ -645,7 +645,12 @@ func TestTheTimelineOfAChangeSaysWhenAndWhy(t *testing.T) {
 		t.Helper()
 		return evaluate[[]bar](r, fmt.Sprintf(`[...[...document.querySelectorAll(".times svg > g")].find((g) => g.querySelector("text.name")?.textContent.startsWith(%q)).querySelectorAll(".time")].map((e) => { const b = e.querySelector(".bar"); return {State: e.getAttribute("class"), From: b.x.baseVal.value, To: b.x.baseVal.value + b.width.baseVal.value} })`, row))
 	}
-	width := evaluate[float64](r, `document.querySelector(".times svg").width.baseVal.value`)
+	var width float64
+	r.until("the timeline is drawn at the window's width", func() bool {
+		width = evaluate[float64](r, `document.querySelector(".times svg").width.baseVal.value`)
+		box := evaluate[float64](r, fmt.Sprintf(`innerWidth === %d ? document.querySelector(".times").clientWidth : 0`, sizes[1].width))
+		return math.Abs(box-width) < 1
+	})
 	phases := bars("the change")
 	for i, p := range phases {
 		if i == 0 && p.From > 9 || i > 0 && math.Abs(p.From-phases[i-1].To) > 3 || i == len(phases)-1 && p.To < width-12 {
