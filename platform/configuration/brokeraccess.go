@@ -63,6 +63,9 @@ func (b Broker) PerService() bool {
 // Secured reports whether clients need TLS or an account.
 func (b Broker) Secured() bool { return b.TLS.Enabled == On || b.SASL.Used() }
 
+// Open reports whether a client shows brokers nothing of itself: whoever reaches them does what services do.
+func (b Broker) Open() bool { return !b.SASL.Used() && b.TLS.Certificate == "" && b.SecretFile == "" }
+
 // Used reports whether clients log in; a configuration that was not read from a file has no mechanism at all.
 func (s BrokerSASL) Used() bool { return s.Mechanism != SASLNone && s.Mechanism != "" }
 

@@ -10,12 +10,14 @@
 package outbound
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Filter decides which addresses are refused.
@@ -101,6 +103,26 @@ func (f Filter) Unreachable(value string) string {
 	}
 	return ""
 }
+
+// Reached returns the first of some addresses, host:port, that is not refused, "" if all are. A host without an address is none.
+func (f Filter) Reached(ctx context.Context, addresses []string) string {
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	for _, address := range addresses {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			continue
+		}
+		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err == nil && slices.ContainsFunc(found, func(a netip.Addr) bool { return !f.lists(a.Unmap()) && !ofInterface(a.Unmap()) }) {
+			return address
+		}
+	}
+	return ""
+}
+
+// lookupLimit bounds how long names are looked up.
+const lookupLimit = 5 * time.Second
 
 // resolvers returns the addresses that this machine resolves names at.
 func resolvers() (list []netip.Addr) {

@@ -57,3 +57,14 @@ func TestVariablesThatNameThisMachineAreTold(t *testing.T) {
 		}
 	}
 }
+
+func TestABrokerThatStepsReachIsTold(t *testing.T) {
+	f := Filter{Deny: prefixes("10.20.0.0/16")}
+	for want, brokers := range map[string][]string{
+		"": {"10.20.0.7:9092", "127.0.0.1:9092", "localhost:9092", "[::1]:9092", "no port"}, "10.21.0.7:9092": {"10.20.0.7:9092", "10.21.0.7:9092"}, "[2001:db8::1]:9092": {"[2001:db8::1]:9092"},
+	} {
+		if got := f.Reached(t.Context(), brokers); got != want {
+			t.Errorf("of %q steps reach %q, want %q", brokers, got, want)
+		}
+	}
+}

@@ -55,6 +55,7 @@ func (s *session) isolate(ctx context.Context) error {
 				return err
 			}
 			s.tellOfNetwork(name)
+			s.warnOfBroker(ctx, name)
 			s.warnOfUnseen(name)
 		}
 		return s.checkCaches(ctx)
@@ -147,6 +148,18 @@ func (s *session) tellOfNetwork(name string) {
 			s.Logger.Warn("steps do not reach the address that a variable names, as it is this host's or denied; if they need what listens there, set steps.network: host",
 				"queue", name, "variable", variable, "address", host)
 		}
+	}
+}
+
+// warnOfBroker logs that the steps of a queue reach brokers of another machine that ask nobody who it is.
+func (s *session) warnOfBroker(ctx context.Context, name string) {
+	if s.networks[name] != sandbox.Outbound || !s.Configuration.Broker.Open() {
+		return
+	}
+	filter := outbound.Filter{Deny: s.Configuration.Queues[name].Steps.DeniedNetworks()}
+	if address := filter.Reached(ctx, s.Configuration.Broker.Brokers); address != "" {
+		s.Logger.Warn("steps reach a broker that asks nobody who it is, so the code of any change can write the log; name its network in steps.network_deny, or give services accounts (broker.sasl, broker.tls)",
+			"queue", name, "broker", address)
 	}
 }
 

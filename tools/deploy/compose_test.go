@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/cli"
+
+	"landfall.build/platform/configuration"
 )
 
 // TestTheComposeFilesAreValid: by the code that docker compose reads them with.
@@ -51,6 +53,28 @@ func TestTheComposeFilesAreValid(t *testing.T) {
 		}
 		if len(want) > 1 && len(nodes) != 3 {
 			t.Errorf("%s: the brokers are %v", file, nodes)
+		}
+	}
+}
+
+// TestStepsDoNotReachTheBrokersOfTheComposeFile: these ask nobody who it is.
+func TestStepsDoNotReachTheBrokersOfTheComposeFile(t *testing.T) {
+	options, err := cli.NewProjectOptions([]string{folder + "/compose/compose.cluster.yaml"}, cli.WithEnv([]string{"CLICKHOUSE_PASSWORD=secret"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	project, err := options.LoadProject(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := configuration.Load(folder+"/compose/landfall.cluster.yaml", configuration.Defaults{Workers: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ipam := project.Networks["default"].Ipam.Config
+	for name, queue := range c.Queues {
+		if len(ipam) != 1 || len(project.Networks) != 1 || !slices.Contains(queue.Steps.NetworkDeny, ipam[0].Subnet) {
+			t.Errorf("steps of %s reach the network of the brokers, %v", name, project.Networks)
 		}
 	}
 }

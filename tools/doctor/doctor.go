@@ -90,6 +90,7 @@ var meanings = map[string]meaning{
 	"cache_open":              {Warning, "A change can leave a forged result there, which the step of another one uses.", ""},
 	"cache_shared":            {Warning, "A change can leave a forged result there, which the step of another one uses.", "Set its share to mainline."},
 	"network_unreached":       {Warning, "Steps that use it fail.", "Name a proxy or registry on another machine, or set steps.network: host, with which steps reach all that listens on this one."},
+	"broker_open":             {Warning, "The code of any change can write the log, and so forge results.", "Name the brokers' network in steps.network_deny, or give services accounts: broker.sasl, broker.tls."},
 	"broker_unreachable":      {Error, "Nothing is decided or landed without the log.", "Start Kafka, or correct broker.brokers."},
 	"topics_unfit":            {Error, "Services do not start on a log that forgets, or whose topics do not fit each other.", ""},
 	"log_cut":                 {Error, "Services do not start on a log whose beginning is neither with the brokers nor in the archive.", ""},
@@ -292,6 +293,7 @@ func (x *examination) isolation(ctx context.Context) {
 		isolated = true
 		if steps.Network == configuration.NetworkOutbound {
 			x.variables(name, steps)
+			x.openBroker(ctx, name, steps)
 		}
 		for _, cache := range steps.SharedCaches() {
 			x.add("cache_shared", name, fmt.Sprintf("The share of cache %s is %s.", cache, steps.Caches[cache].Share), "")
@@ -312,6 +314,14 @@ func (x *examination) variables(queue string, steps configuration.Steps) {
 		if host := filter.Unreachable(steps.Environment.Variables[variable]); host != "" {
 			x.add("network_unreached", queue, fmt.Sprintf("The variable %s of steps names %s, which is this machine or denied, and steps reach the network but not this host.", variable, host), "")
 		}
+	}
+}
+
+// openBroker looks whether steps reach a broker that asks nobody who it is.
+func (x *examination) openBroker(ctx context.Context, queue string, steps configuration.Steps) {
+	filter := outbound.Filter{Deny: steps.DeniedNetworks()}
+	if address := filter.Reached(ctx, x.config.Broker.Brokers); address != "" && x.config.Broker.Open() {
+		x.add("broker_open", queue, fmt.Sprintf("Its steps reach the broker %s, which asks nobody who it is.", address), "")
 	}
 }
 

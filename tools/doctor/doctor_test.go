@@ -236,6 +236,9 @@ var faults = map[string]func(p *patient){
 	"network_unreached": func(p *patient) {
 		p.queue = "    steps: {environment: {variables: {HTTPS_PROXY: \"http://127.0.0.1:3128\"}}}\n"
 	},
+	"broker_open": func(p *patient) {
+		p.rest = "broker: {brokers: [\"192.0.2.9:9092\"], partitions: 1, replication: 1}\n" // an address of nobody
+	},
 	"gateway_unreachable": func(p *patient) {},
 	"broker_unreachable": func(p *patient) {
 		p.rest = fmt.Sprintf("broker: {brokers: [%q], partitions: 1, replication: 1}\n", freeAddress(p.t))
