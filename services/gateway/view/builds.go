@@ -410,7 +410,9 @@ type tally struct {
 	total, done, failed int
 	// tolerated are quarantined ones among done that did not pass: they may run again.
 	tolerated int
-	last      time.Time
+	// begun is set once a step runs or has run.
+	begun bool
+	last  time.Time
 }
 
 // tallyOf returns how far a build is. It counts again only if something changed since it last did.
@@ -433,14 +435,15 @@ func (q *Queue) countSteps(b *build) (t tally) {
 			continue
 		}
 		v := version{w.Target, w.Hash}
-		a := q.steps.settling(v)
+		a, lease := q.steps.settling(v), q.steps.leases[v]
+		t.begun = t.begun || w.Hash != "" && (a != nil || lease != nil)
 		if a == nil || w.Hash == "" || b.aborted != "" && a.finished.After(b.endedAt) { // another build proved it later
 			continue
 		}
 		if a.finished.After(t.last) {
 			t.last = a.finished
 		}
-		running := q.steps.leases[v] != nil && b.aborted == ""
+		running := lease != nil && b.aborted == ""
 		switch {
 		case a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED:
 			t.done++

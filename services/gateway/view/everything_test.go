@@ -141,6 +141,8 @@ func TestAnAssumptionThatHasComeAboutIsNotTold(t *testing.T) {
 			}
 		})
 	}
+	expect("A build waits for a worker, assuming that j and k land.", "j", "k")
+	b.Fold(main, events.TopicBuilds, &eventsv1.StepLeased{Target: "//x", Hash: apitest.VersionOf("b1", "//x"), Attempt: 1, Lease: "l", Worker: "w", Build: "b1", StampUs: apitest.Start.UnixMicro(), UntilUs: 1 << 60})
 	expect("A build is running: 0 of 1 step done, assuming that j and k land.", "j", "k")
 	b.LandIt(main, "j", "b0", nil, "//j")
 	expect("A build is running: 0 of 1 step done, assuming that k lands.", "k")

@@ -55,7 +55,7 @@ func TestWhoIsOverQuotaReadsWhy(t *testing.T) {
 	q := bound(&eventsv1.Quotas{Author: 3}, 3)
 	for change, want := range map[string]string{
 		"large":  "[building: A build is running: 0 of 4 steps done. quota: It waits: ada@example.com has 3 of 3 steps running (quotas.author).]",
-		"more":   "[quota: It waits: ada@example.com has 3 of 3 steps running (quotas.author). building: A build is running: 0 of 4 steps done.]",
+		"more":   "[quota: It waits: ada@example.com has 3 of 3 steps running (quotas.author). building: A build waits for a worker.]",
 		"behind": "[ahead: large is ahead of it and conflicts with it in //x; large waits: ada@example.com has 3 of 3 steps running (quotas.author).]",
 	} {
 		if got := fmt.Sprint(sentences(q, change)); got != want {
@@ -73,7 +73,7 @@ func TestWhoIsOverQuotaReadsWhy(t *testing.T) {
 		t.Errorf("causes: %v", causes)
 	}
 	put(q, events.TopicBuilds, &eventsv1.StepFinished{Target: "//large0", Hash: "large", Attempt: 1, Build: "of large", Outcome: eventsv1.StepOutcome_STEP_OUTCOME_PASSED})
-	if got := fmt.Sprint(sentences(q, "more")); got != "[building: A build is running: 0 of 4 steps done.]" {
+	if got := fmt.Sprint(sentences(q, "more")); got != "[building: A build waits for a worker.]" {
 		t.Errorf("once a step has ended: %s", got)
 	}
 	if w := q.Waiting("more", time.Unix(1, 0)); w == nil || w.Quota == nil || w.Sentence != "4 steps of it wait: ada@example.com may have 3 steps running at the same time (quotas.author), and others come first." {
@@ -96,7 +96,7 @@ func TestTheTeamAndTheQueueAreNamedIfTheyAreFull(t *testing.T) {
 func TestAnUrgentChangeWaitsForNoQuota(t *testing.T) {
 	q := bound(&eventsv1.Quotas{Author: 3}, 3)
 	put(q, events.TopicChanges, &eventsv1.ChangeMoved{Change: "more"})
-	if got := fmt.Sprint(sentences(q, "more")); got != "[building: A build is running: 0 of 4 steps done.]" {
+	if got := fmt.Sprint(sentences(q, "more")); got != "[building: A build waits for a worker.]" {
 		t.Errorf("its reasons: %s", got)
 	}
 }

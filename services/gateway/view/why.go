@@ -268,9 +268,13 @@ func (c *change) analysisMissing() bool { return c == nil || c.analysis == nil }
 
 func (q *Queue) buildReasons(c *change, s standing) []Reason {
 	if len(s.running) > 0 {
-		b := s.running[0]
+		begun := func(b Build) bool { return q.tallyOf(q.builds.byID[b.Build]).begun }
+		b := s.running[max(0, slices.IndexFunc(s.running, begun))]
 		text := "Its build is being prepared"
-		if b.State == BuildRunning {
+		switch {
+		case b.State == BuildRunning && !begun(b):
+			text = "A build waits for a worker"
+		case b.State == BuildRunning:
 			text = fmt.Sprintf("A build is running: %d of %s done", b.StepsDone, count(b.StepsTotal, "step"))
 			if cache := q.fillingFor(b.Build); cache != "" {
 				text += "; the " + fillingText(cache)
