@@ -34,20 +34,18 @@ type distribution struct {
 	samples int
 }
 
-// at returns the p-th of the remaining durations of a build that has run for some time and goes on (M12): a quantile of
-// the normal truncated there.
+// at returns the p-th of the remaining durations of a build that has run for some time and goes on (M12): a quantile of the normal
+// truncated there. What has outrun its prediction by two deviations shows that these were too small: from there on the deviation grows
+// with how late it is, so that a build is expected to take longer the later it is.
 func (d distribution) at(p int, elapsed float64) float64 {
-	u := (float64(p) + 0.5) / float64(d.samples)
+	late := elapsed - d.of.Mean
 	if d.of.Std == 0 {
-		return math.Max(0, d.of.Mean-elapsed)
+		return math.Max(0, -late)
 	}
-	a := (elapsed - d.of.Mean) / d.of.Std
-	if a > farOut {
-		// The tail of a normal is nearly exponential there, with the mean that Beyond expects.
-		return (d.of.Beyond(elapsed).Mean - elapsed) * -math.Log1p(-u)
-	}
-	beyond := 0.5 * math.Erfc(a/math.Sqrt2) // of all durations
-	return math.Max(0, d.of.Mean+d.of.Std*deviationOf((1-u)*beyond)-elapsed)
+	std := math.Max(d.of.Std, late-d.of.Std)
+	beyond := 0.5 * math.Erfc(late/std/math.Sqrt2) // of all durations
+	u := (float64(p) + 0.5) / float64(d.samples)
+	return math.Max(0, std*deviationOf((1-u)*beyond)-late)
 }
 
 // deviation returns the p-th of as many equally likely values of a standard normal.
@@ -68,6 +66,3 @@ var deviationsOf = func() map[int][]float64 {
 
 // deviationOf returns what a standard normal exceeds with that probability.
 func deviationOf(beyond float64) float64 { return math.Sqrt2 * math.Erfcinv(2*beyond) }
-
-// farOut is how many deviations beyond the mean the truncated normal is taken to be an exponential.
-const farOut = 6

@@ -19,8 +19,8 @@ import (
 
 // Queue is a queue as it is known when the estimates are made. Times are seconds relative to now, negative before.
 type Queue struct {
-	// Slots is how many builds may run at one time.
-	Slots int
+	// Workers is how many steps may run at one time. If it is 0 builds hold slots: then Slots is how many builds may run at one time.
+	Workers, Slots int
 	// Threshold is τ of M16: a path that is less likely gets no build.
 	Threshold float64
 	// Retries is how often a version is run again before it is red.
@@ -36,8 +36,10 @@ type Change struct {
 	Seed uint64
 	// Lands is the probability that it lands (M7).
 	Lands float64
-	// Duration is the distribution of the duration of a build of it.
+	// Duration is the distribution of the duration of a build of it; with Workers, of the time that its steps take together, the longest
+	// of which takes Longest.
 	Duration profile.Duration
+	Longest  float64
 	// Ahead is A(c), in queue order.
 	Ahead []Ahead
 	// Builds are its running builds.
@@ -73,13 +75,19 @@ type Ahead struct {
 type Build struct {
 	Lands   memberset.Set
 	Elapsed float64
+	Demand
 }
 
 // Waiting is a path of the change at a place in Queue.Changes that is to be built: the members that it assumes to land.
 type Waiting struct {
 	Of    int
 	Lands memberset.Set
+	Demand
 }
+
+// Demand is what a build asks of workers: Open is the part of its change's targets that has to be verified for it, and Worth what that is
+// worth (M15a). It is not used where builds hold slots.
+type Demand struct{ Open, Worth float64 }
 
 // Quantiles are those of a time over all samples.
 type Quantiles struct{ P5, P25, P50, P75, P95 float64 }
@@ -148,7 +156,11 @@ type buffers struct {
 func Of(q *Queue) []Estimate {
 	x := newSampler(q)
 	x.draw()
-	x.assignSlots()
+	if q.Workers > 0 {
+		x.shareWorkers()
+	} else {
+		x.assignSlots()
+	}
 	out := make([]Estimate, len(q.Changes))
 	for i := range q.Changes {
 		x.decide(i)

@@ -38,7 +38,7 @@ func (x *sampler) assignSlots() {
 	for s := range x.samples {
 		ends = ends[:0]
 		for _, b := range runs {
-			ends = append(ends, b.duration[s]*b.heldPart(s))
+			ends = append(ends, b.duration[s]*heldPart(b.comes, s))
 		}
 		if len(ends) > slots {
 			// More builds run than there are slots, after the budget was lowered: those that end first leave none.
@@ -58,7 +58,7 @@ func (x *sampler) assignSlots() {
 			if !first[b.of] {
 				first[b.of], x.slotFree[b.of][s] = true, at
 			}
-			free.sink(0, at+b.duration[s]*b.heldPart(s))
+			free.sink(0, at+b.duration[s]*heldPart(b.comes, s))
 		}
 	}
 }
@@ -70,10 +70,11 @@ type slotUse struct {
 	comes    []uint64  // a bit for each sample in which its path comes about
 }
 
-// heldPart returns the part of its duration for which a build holds its slot. One whose path does not come about is
-// aborted when a member goes the other way; when that is, is not simulated but taken to be half way.
-func (h *slotUse) heldPart(s int) float64 {
-	if h.comes[s/64]&(1<<(s%64)) != 0 {
+// heldPart returns the part of its duration for which a build holds its slot, or of its work that is done, from the samples in which its
+// path comes about. One whose path does not is aborted when a member goes the other way; when that is, is not simulated but taken to be
+// half way.
+func heldPart(comes []uint64, s int) float64 {
+	if comes[s/64]&(1<<(s%64)) != 0 {
 		return 1
 	}
 	return 0.5

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"landfall.build/engine/eta"
+	"landfall.build/engine/features"
 	"landfall.build/engine/graph"
 	"landfall.build/engine/memberset"
 	"landfall.build/engine/profile"
@@ -118,7 +119,7 @@ func (r *Ranking) Estimates(best *eventsv1.Ranking, queue string, stampUS int64)
 func (r *Ranking) etaQueue(best *eventsv1.Ranking, queue string, stampUS int64) *eta.Queue {
 	order := r.graph.Order()
 	q := &eta.Queue{
-		Slots: int(r.graph.Settings.GetWorkers()), Threshold: r.threshold(),
+		Workers: int(r.graph.Settings.GetPoolWorkers()), Slots: int(r.graph.Settings.GetWorkers()), Threshold: r.threshold(),
 		Retries: int(r.graph.Settings.GetSteps().GetFailedRetries()), Changes: make([]eta.Change, len(order)),
 	}
 	for i, n := range order {
@@ -132,6 +133,7 @@ func (r *Ranking) etaQueue(best *eventsv1.Ranking, queue string, stampUS int64) 
 			Duration: profile.Duration{Mean: p.GetDurationMeanUs() / 1e6, Std: p.GetDurationStdUs() / 1e6},
 			Lands:    r.marginalFrom(c, func(of *change) float64 { return q.Changes[of.queuePlace].Lands }),
 			Ahead:    make([]eta.Ahead, len(c.members)),
+			Longest:  longestOf(p),
 		}
 		if r.lossThreshold > 0 {
 			x.Urgency, x.Free = r.lossPerUS(c)*1e6/r.lossThreshold, float64(c.aheadDecidedAt-stampUS)/1e6
@@ -144,8 +146,9 @@ func (r *Ranking) etaQueue(best *eventsv1.Ranking, queue string, stampUS int64) 
 			}
 		}
 		for _, b := range c.runs {
-			if r.alive(c, b) {
-				x.Builds = append(x.Builds, eta.Build{Lands: landing(len(c.members), b.rejected), Elapsed: float64(stampUS-b.since) / 1e6})
+			if needed, alive := r.needed(c, b); alive {
+				set := landing(len(c.members), b.rejected)
+				x.Builds = append(x.Builds, eta.Build{Lands: set, Elapsed: float64(stampUS-b.since) / 1e6, Demand: r.demand(c, set, needed, needed*r.benefit(c))})
 			}
 		}
 		switch {
@@ -224,6 +227,7 @@ func (r *Ranking) waiting(best *eventsv1.Ranking, q *eta.Queue) (list []eta.Wait
 				w.Lands.Add(j)
 			}
 		}
+		w.Demand = r.demand(c, w.Lands, b.Needed, b.Value)
 		listed[c.queuePlace] = true
 		if !slices.ContainsFunc(q.Changes[c.queuePlace].Builds, func(x eta.Build) bool { return x.Lands.Equal(w.Lands) }) {
 			list = append(list, w)
@@ -253,10 +257,34 @@ func (r *Ranking) waiting(best *eventsv1.Ranking, q *eta.Queue) (list []eta.Wait
 				w.Lands.Add(j)
 			}
 		}
+		w.Demand = r.demand(c, w.Lands, 0, worth[c.queuePlace])
 		list = append(list, w)
 	}
 	return list
 }
+
+// demand returns what a build of a path asks of workers; nothing where builds hold slots.
+func (r *Ranking) demand(c *change, path memberset.Set, needed, value float64) (d eta.Demand) {
+	if r.graph.Settings.GetPoolWorkers() == 0 {
+		return d
+	}
+	all := 0
+	for _, k := range c.node.Classes {
+		all += len(k.Targets)
+	}
+	_, open := c.node.Outstanding(path)
+	return eta.Demand{Open: float64(len(open)) / float64(max(1, all)), Worth: r.graph.PoolFactor(c.node) * graph.PoolWorth(c.node, value, needed)}
+}
+
+// longestOf returns how long the slowest target of a change takes, in seconds, 0 if none is known.
+func longestOf(p *eventsv1.Prediction) float64 {
+	if v := p.GetFeatures(); longest < len(v) && v[longest] > 0 { // NaN is not
+		return float64(v[longest])
+	}
+	return 0
+}
+
+var longest = features.IndexOfChange("longest_seconds")
 
 // seedOf returns the seed of a change's plays, the same as long as it is pending at that revision.
 func seedOf(queue string, c *eventsv1.ChangeRef) uint64 {

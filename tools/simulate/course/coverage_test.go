@@ -1,6 +1,11 @@
 package course
 
-import "testing"
+import (
+	"testing"
+
+	"landfall.build/tools/simulate/policy"
+	"landfall.build/tools/simulate/trace"
+)
 
 // TestTheTimesThatPeopleAreToldMostlyHold where workers are free: seeds are pinned, and the bounds leave room for what
 // arrives later, of which no estimate knows.
@@ -25,6 +30,22 @@ func TestTheTimesThatPeopleAreToldMostlyHold(t *testing.T) {
 		}
 		t.Logf("%s: %+v", predictor, all)
 	}
+}
+
+// TestTheTimesThatPeopleAreToldMostlyHoldOnAPool: there most builds wait for workers, and what is small comes before what is large.
+func TestTheTimesThatPeopleAreToldMostlyHoldOnAPool(t *testing.T) {
+	k, err := policy.Named("landfall")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all Coverage
+	for seed := uint64(1); seed <= 4; seed++ {
+		all.Add(onPool(t, repository(seed), k, trace.Disturbances{}, 12).Coverage)
+	}
+	if all.Told < 50 || all.Share50() < 0.4 || all.Share90() < 0.75 || all.Off > 600*float64(all.Told) {
+		t.Errorf("%+v: %.2f and %.2f held", all, all.Share50(), all.Share90())
+	}
+	t.Logf("%+v: %.2f and %.2f held", all, all.Share50(), all.Share90())
 }
 
 // TestWhatMustBeOffIsCounted: the check says so when the estimates are wrong.

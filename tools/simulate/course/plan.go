@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/features"
 	"landfall.build/engine/graph"
 	"landfall.build/engine/speculation"
 	eventsv1 "landfall.build/events/v1"
@@ -136,10 +138,16 @@ type foreseen struct{ *course }
 func (f foreseen) Predict(n *graph.Node) *eventsv1.Prediction {
 	of := f.pending[n.Change.Change]
 	mean, std := f.forecast.Duration(of.Change)
-	return &eventsv1.Prediction{
+	out := &eventsv1.Prediction{
 		Change: n.Change, Success: f.forecast.Success(of.Change) * of.survives, SuccessSource: "forecast",
 		DurationMeanUs: mean, DurationStdUs: std, DurationSource: "forecast",
 	}
+	if len(of.Steps) > 0 {
+		at := features.IndexOfChange("longest_seconds")
+		out.Features = make([]float32, at+1)
+		out.Features[at] = float32(float64(slices.Max(of.Steps)) / 1e6)
+	}
+	return out
 }
 
 func (f foreseen) Pair(n *graph.Node, a *eventsv1.Ahead) *eventsv1.PairPrediction {
