@@ -331,6 +331,13 @@ func TestARedMainlineIsShownAndRetried(t *testing.T) {
 		r.until("the output is shown", func() bool { return evaluate[int](r, `document.querySelectorAll(".lines li.decisive").length`) > 0 })
 	})
 	r.look(sizes[1], "light")
+
+	// A row says briefly what it waits for, and the mainline can be retried with all changes that wait for it at once.
+	r.open("/queues/shop?pick=round-up")
+	r.see("Retry 1")
+	if why := evaluate[string](r, `document.querySelector(".row .why").innerText`); !strings.Contains(why, "//prices") || strings.Contains(why, "landfall retry") {
+		t.Errorf("the row says %q", why)
+	}
 	if err := os.WriteFile(server, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

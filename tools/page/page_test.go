@@ -469,6 +469,11 @@ func TestReadersSignInAndDoWhatTheirRolesAllow(t *testing.T) {
 			return evaluate[int](r, fmt.Sprintf(`[...document.querySelectorAll(".row")].filter((e) => e.querySelector("[data-change='%s']") && e.innerText.includes("held")).length`, id)) == 1
 		})
 	}
+	// Who comes back from a change is where the change was opened.
+	r.do(chromedp.Focus("button.open[data-change='tax-more']"), chromedp.KeyEvent("o"))
+	r.see("Held by Test User: for the audit")
+	r.do(chromedp.NavigateBack())
+	r.until("the row has the focus again", func() bool { return evaluate[string](r, `document.activeElement.dataset.change ?? ""`) == "tax-more" })
 	r.open("/queues/shop/changes/tax-more")
 	r.see("Held by Test User: for the audit")
 	r.check("an operator's page")

@@ -148,6 +148,11 @@ func TestAMomentThatIsNoneIsSaid(t *testing.T) {
 	r.open("/queues/shop?at=yesterday")
 	r.see("The address names no moment")
 	r.see("is not a time")
+	if text := r.text(); strings.Contains(text, "Reading") {
+		t.Errorf("it goes on reading:\n%s", text)
+	}
+	r.click("main button", "Back to now")
+	r.see("Nothing has been asked for yet")
 	r.check("no moment")
 }
 

@@ -87,11 +87,12 @@ func (q *Queue) Pending() []Summary {
 // ofQueue holds what keeps a whole queue from landing, in words, by code of the reason.
 var ofQueue = map[string]string{ReasonPaused: "pause of the queue", ReasonPausedByRemote: "remote, which refuses pushes,", ReasonUnreachable: "mainline, which cannot be reached,"}
 
-// ownReason returns the first reason that is not the whole queue's, or that there is no other.
+// ownReason returns the first reason that is not the whole queue's, as briefly as there is, or that there is no other.
 func ownReason(reasons []Reason) Reason {
 	one := true
 	for _, r := range reasons {
 		if ofQueue[r.Code] == "" {
+			r.Sentence = cmp.Or(r.brief, r.Sentence)
 			return r
 		}
 		one = one && r.Code == reasons[0].Code
@@ -160,6 +161,7 @@ func (q *Queue) summary(c *change, s standing, why Reason) Summary {
 	}
 	if entry := q.lineup.Pending(c.admission.Change); entry != nil {
 		out.Held = len(entry.Holds) > 0
+		out.Blocked = s.state == StateWaiting && len(blockedTargets(s.node)) > 0
 	}
 	for _, b := range s.running {
 		out.StepsDone += b.StepsDone

@@ -47,6 +47,8 @@ type Summary struct {
 	// Names are the changes that Why names, if they are kept.
 	Names []string `json:"names,omitempty"`
 	Held  bool     `json:"held,omitempty"`
+	// Blocked: it waits for the mainline itself, in whose targets it fails (M23a). A retry verifies them again.
+	Blocked bool `json:"blocked,omitempty"`
 	// Urgent: somebody moved it ahead.
 	Urgent bool `json:"urgent,omitempty"`
 	// RunningBuilds, StepsDone and StepsTotal are over the builds that run at this moment.
@@ -153,6 +155,8 @@ type Reason struct {
 	Changes  []string `json:"changes,omitempty"`
 	Targets  []string `json:"targets,omitempty"`
 	Who      string   `json:"who,omitempty"`
+	// brief is what lists say, where the sentence is longer than that.
+	brief string
 }
 
 // Pinned is an entry of a change: where it was named, and what was pinned.

@@ -148,8 +148,8 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 		return text + joint + verb(len(list), one, many)
 	}
 	again := " If it failed by chance, or for something outside of the tree that is mended by now, `landfall retry " + id + "` runs it again there."
-	reason := func(text string, list []string) Reason {
-		return Reason{Code: ReasonMainlineRed, Targets: sortedUnique(slices.Concat(targets, list)), Sentence: text}
+	reason := func(text, helps string, list []string) Reason {
+		return Reason{Code: ReasonMainlineRed, Targets: sortedUnique(slices.Concat(targets, list)), Sentence: text + helps, brief: text}
 	}
 	var out []Reason
 	unproven, red := holding(targets, q.redUnproven()), holding(targets, q.mainlineRed())
@@ -163,38 +163,38 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 		case len(without(unproven, q.redBeforeQueue())) > 0:
 			said = in(unproven, "is", "are") + " red on the mainline, and nothing proves that " + verb(len(unproven), "it was", "they were") + " green there"
 		}
-		helps := "Once a commit repairs " + verb(len(unproven), "it", "them") + ", there or in this change, it goes on by itself." + again
+		helps := " Once a commit repairs " + verb(len(unproven), "it", "them") + ", there or in this change, it goes on by itself." + again
 		if at, passed := q.passedBefore(unproven[0]); passed && len(unproven) == 1 {
 			said = in(unproven, "fails", "fail") + " on the mainline too by now, without this change; it passed there at " + at.Format(time.DateTime) + " UTC, so something else has changed that its steps need: outside of the tree, or a file that no target covers"
-			helps = "Once that is back, `landfall retry " + id + "` runs it there again; a commit to its own files does so by itself."
+			helps = " Once that is back, `landfall retry " + id + "` runs it there again; a commit to its own files does so by itself."
 			if known := q.knownFlake(unproven[0]); known != "" {
 				said = unproven[0] + " (" + known + "), which fails on the mainline too by now, without this change; it passed there at " + at.Format(time.DateTime) + " UTC"
-				helps = "`landfall retry " + id + "` runs it there again; a quarantine keeps it from blocking others."
+				helps = " `landfall retry " + id + "` runs it there again; a quarantine keeps it from blocking others."
 			}
 		}
-		out = append(out, reason("It fails in "+said+"; nobody is rejected for that. "+helps, unproven))
+		out = append(out, reason("It fails in "+said+"; nobody is rejected for that.", helps, unproven))
 	}
 	broken := map[string][]string{} // by what broke them
 	for _, t := range without(red, unproven) {
 		broken[q.brokenBy(t)] = append(broken[q.brokenBy(t)], t)
 	}
 	for _, by := range slices.Sorted(maps.Keys(broken)) {
-		out = append(out, reason(strings.ToUpper(by[:1])+by[1:]+" broke "+names(broken[by])+" on the mainline itself; the change waits until that is repaired."+again, broken[by]))
+		out = append(out, reason(strings.ToUpper(by[:1])+by[1:]+" broke "+names(broken[by])+" on the mainline itself; the change waits until that is repaired.", again, broken[by]))
 	}
 	switch {
 	case len(out) > 0:
 	case len(q.runsAgain(targets)) > 0:
 		running := q.runsAgain(targets)
-		out = append(out, reason("It fails in "+names(targets)+". Before it is rejected, "+names(running)+" "+verb(len(running), "runs", "run")+" once more on the mainline, without this change, where "+verb(len(running), "it", "they")+" passed before.", running))
+		out = append(out, reason("It fails in "+names(targets)+". Before it is rejected, "+names(running)+" "+verb(len(running), "runs", "run")+" once more on the mainline, without this change, where "+verb(len(running), "it", "they")+" passed before.", "", running))
 	case q.needsRetry(s.node):
-		out = append(out, reason(q.unverifiedText(id, targets), nil))
+		out = append(out, reason(q.unverifiedText(id, targets), "", nil))
 	case len(q.verifiedByLandings(holding(targets, q.check.GetInherited()))) > 0:
 		proved := q.verifiedByLandings(holding(targets, q.check.GetInherited()))[0]
-		out = append(out, reason("It fails in "+in([]string{proved.target}, "passed", "passed")+" on the mainline when "+proved.change+" landed; whether it still does is verified first.", nil))
+		out = append(out, reason("It fails in "+in([]string{proved.target}, "passed", "passed")+" on the mainline when "+proved.change+" landed; whether it still does is verified first.", "", nil))
 	case len(holding(targets, q.check.GetInherited())) > 0:
-		out = append(out, reason("It fails in "+names(targets)+", and the mainline itself has never been proven green there; that is being verified first.", nil))
+		out = append(out, reason("It fails in "+names(targets)+", and the mainline itself has never been proven green there; that is being verified first.", "", nil))
 	default:
-		out = append(out, reason("A direct push"+q.pushOf(targets...)+" changed "+names(targets)+" on the mainline, and the steps for that have not finished; the change waits for them.", nil))
+		out = append(out, reason("A direct push"+q.pushOf(targets...)+" changed "+names(targets)+" on the mainline, and the steps for that have not finished; the change waits for them.", "", nil))
 	}
 	return out
 }

@@ -29,7 +29,7 @@ function actionsOf(c: Change): Action[] {
   if (c.position !== 1) out.push({ name: "Move to front", does: "priority", needs: "move", asks: "It comes before all other changes, with the changes that it requires.", body: { front: true } })
   for (const h of held) out.push({ name: held.length > 1 ? `Release ${h.name}` : "Release", does: "release", needs: "hold", asks: `It may land again. It was held by ${h.who || "somebody"}${h.why ? `: ${h.why}` : ""}.`, body: { hold: h.name } })
   if (held.length === 0) out.push({ name: "Hold", does: "hold", needs: "hold", asks: "It is built, and does not land until it is released." })
-  if (c.state === "waiting" && c.reasons.some((r) => r.code === "mainline_red")) out.push({ name: "Retry", does: "retry", needs: "retry", asks: "What failed on the mainline and with the change is verified again." })
+  if (c.blocked) out.push({ name: "Retry", does: "retry", needs: "retry", asks: "What failed on the mainline and with the change is verified again." })
   out.push({ name: "Cancel", does: "cancel", needs: "cancel", asks: "It leaves the queue and does not land.", danger: true })
   return out
 }
@@ -127,11 +127,11 @@ function OfQueue({ queue, name, does, needs, title, asks }: { queue: string; nam
 }
 
 // several are actions on all changes that are picked. fits reports whether one makes sense for a change.
-const several: (Action & { fits: (s: Summary) => boolean })[] = [
+const several: (Action & { fits: (s: Summary) => boolean | undefined })[] = [
   { name: "Hold", does: "hold", needs: "hold", asks: "They are built, and do not land until they are released.", fits: (s) => !final(s.state) && !s.held },
   { name: "Release", does: "release", needs: "hold", asks: "They may land again.", fits: (s) => !!s.held },
   { name: "Move to front", does: "priority", needs: "move", asks: "They come before all other changes, in the order that they have.", body: { front: true }, fits: (s) => !final(s.state) },
-  { name: "Retry", does: "retry", needs: "retry", asks: "The same commits are put into the queue once more, at its end.", fits: (s) => final(s.state) && s.state !== "landed" },
+  { name: "Retry", does: "retry", needs: "retry", asks: "What has left is put into the queue once more, at its end. Of what waits for the mainline, what failed is verified again.", fits: (s) => s.blocked || (final(s.state) && s.state !== "landed") },
   { name: "Cancel", does: "cancel", needs: "cancel", asks: "They leave the queue and do not land.", danger: true, fits: (s) => !final(s.state) },
 ]
 

@@ -277,11 +277,15 @@ export function Futures({ of }: { of: Change }) {
   )
 }
 
-// joined are the names of changes as text. Each is of its own direction.
-function joined(names: string[]): string {
-  const apart = names.slice(0, 3).map((name) => `\u2068${plain(name)}\u2069`)
-  if (names.length > 3) return `${apart.join(", ")} and ${names.length - 3} more`
-  return apart.length < 3 ? apart.join(" and ") : `${apart[0]}, ${apart[1]} and ${apart[2]}`
+// mostNamed is how many changes a line names.
+const mostNamed = 3
+
+// joined are the names of changes as text, the last of them where there are too many: futures differ in these. Each is of its own direction.
+function joined(names: string[], most = mostNamed): string {
+  const left = Math.max(0, names.length - most)
+  const apart = names.slice(left).map((name) => `\u2068${plain(name)}\u2069`)
+  if (left > 0) apart.unshift(`${left} more`)
+  return apart.length < 2 ? apart.join("") : `${apart.slice(0, -1).join(", ")} and ${apart[apart.length - 1]}`
 }
 
 // assumes is what a build takes for granted of the changes ahead: those that it assumes land, and none of the others that its change meets.
@@ -305,7 +309,7 @@ function Future({ of, change, open }: { of: Build; change: Change; open: boolean
         open={open || showsLog(of)}
         summary={
           <>
-            <State name={of.state} />
+            <State name={of.state === "finished" ? (steps.find((s) => bad(s) === 0)?.state ?? of.state) : of.state} />
             {of.state === "running" && steps.some((s) => bad(s) === 0 && Date.parse(s.finished_at ?? "") >= Date.parse(of.scheduled_at)) && <span class="state failed">✗ a step failed</span>}
             <span>{assumes(of, change)}</span>
             <span class="space" />
@@ -314,6 +318,7 @@ function Future({ of, change, open }: { of: Build; change: Change; open: boolean
         }
       >
         {of.why && <p class="soft">{plain(of.why)}</p>}
+        {of.assumed.length > mostNamed && <p class="soft">It assumes that these land: {joined(of.assumed, of.assumed.length)}.</p>}
         {of.message && <p class="soft">{plain(of.message)}</p>}
         <Steps queue={change.queue} change={change.change} steps={steps} place={of.build} />
         {left > 0 && <p class="soft">{plural(left, "step")} did not run in it.</p>}

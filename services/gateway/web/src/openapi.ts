@@ -676,6 +676,7 @@ export interface Summary {
   why: string
   names?: string[]
   held?: boolean
+  blocked?: boolean
   urgent?: boolean
   running_builds: number
   steps_done: number

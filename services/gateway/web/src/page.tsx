@@ -13,8 +13,9 @@ import { PastBar, PastSign } from "./past"
 import { Pool } from "./pool"
 import { Queue } from "./queue"
 import { Queues } from "./queues"
-import { route } from "./router"
+import { at, choose, momentOf, route } from "./router"
 import { Services } from "./services"
+import { plain } from "./words"
 
 const titles: Record<string, string> = { services: "Services", "dead-letters": "Dead letters", access: "Access" }
 
@@ -24,6 +25,7 @@ function Page() {
     const parts = r.page === "queue" ? [r.queue] : r.page === "pool" ? ["Workers", r.pool] : r.page === "models" ? ["Models", r.queue] : r.page === "analytics" ? ["Figures", r.queue] : r.page === "flakes" ? ["Failing targets", r.queue] : r.page === "change" ? [r.change, r.queue] : r.page in titles ? [titles[r.page]!] : []
     document.title = [...parts, "Landfall"].join(" · ")
   }, [r])
+  if (at.value && Number.isNaN(momentOf(at.value))) return <NoMoment />
   switch (r.page) {
     case "queues":
       return <Queues />
@@ -60,6 +62,28 @@ function Page() {
         </>
       )
   }
+}
+
+// NoMoment is shown of a past that the address does not name.
+function NoMoment() {
+  return (
+    <>
+      <Header />
+      <main>
+        <h1 tabIndex={-1}>There is no such moment</h1>
+        <Notice title={`“${plain(at.value)}” is not a time`}>
+          <p>
+            A time is written as in <code>{new Date().toISOString().slice(0, 19)}Z</code>.
+          </p>
+          <p>
+            <button type="button" onClick={() => choose({ at: "" })}>
+              Back to now
+            </button>
+          </p>
+        </Notice>
+      </main>
+    </>
+  )
 }
 
 addEventListener("keydown", (e) => {

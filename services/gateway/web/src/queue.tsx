@@ -19,6 +19,9 @@ import { Ago, Eta, plain, plural, State } from "./words"
 // shownAtOnce is how many rows are made at first; more are when the reader comes near the end.
 const shownAtOnce = 100
 
+// shownOf is how many were made of each queue, for a reader who comes back.
+const shownOf = new Map<string, number>()
+
 const filters: [string, string][] = [
   ["", "all"],
   ["pending", "pending"],
@@ -180,7 +183,7 @@ function pick(change: string) {
 function Rows({ of, table }: { of: Overview; table: Table }) {
   const may = useMay(of.queue)
   const steers = !!may && (["hold", "move", "cancel", "retry"] as const).some((verb) => may(verb).allowed)
-  const most = useSignal(shownAtOnce)
+  const most = useSignal(shownOf.get(of.queue) ?? shownAtOnce)
   const body = useRef<HTMLTableSectionElement>(null)
   const filtered = useComputed(() => {
     const q = (query.value.get("q") ?? "").trim().toLowerCase()
@@ -256,7 +259,7 @@ function Rows({ of, table }: { of: Overview; table: Table }) {
           {rows}
         </tbody>
       </table>
-      {ids.length > most.value && <More left={ids.length - most.value} show={() => (most.value += shownAtOnce)} />}
+      {ids.length > most.value && <More left={ids.length - most.value} show={() => shownOf.set(of.queue, (most.value += shownAtOnce))} />}
     </>
   )
 }

@@ -8,11 +8,35 @@ let written = 0
 let writtenAt = 0
 
 export const address = signal(location.pathname + location.search)
-addEventListener("popstate", () => {
+addEventListener("popstate", (e) => {
   clearTimeout(written)
   written = 0
   address.value = location.pathname + location.search
+  restore((e.state as Left | null)?.focus, 20)
 })
+
+// Left is what is kept of a page that was left: what had the focus, as a selector.
+interface Left {
+  focus?: string
+}
+
+function focused(): string | undefined {
+  const e = document.activeElement
+  const id = e?.closest<HTMLElement>("[data-change]")?.dataset.change ?? e?.closest("tr.panel")?.previousElementSibling?.querySelector<HTMLElement>("[data-change]")?.dataset.change
+  if (id) return `[data-change="${CSS.escape(id)}"]`
+  return e instanceof HTMLAnchorElement ? `a[href="${CSS.escape(e.getAttribute("href") ?? "")}"]` : undefined
+}
+
+// restore puts the focus where it was when the page was left, once that is drawn.
+function restore(to: string | undefined, tries: number) {
+  if (!to) return
+  requestAnimationFrame(() => {
+    const e = document.querySelector<HTMLElement>(to)
+    if (!e) return tries > 0 && restore(to, tries - 1)
+    e.focus({ preventScroll: true })
+    e.scrollIntoView({ block: "nearest" })
+  })
+}
 
 export type Route = { page: "queues" } | { page: "services" } | { page: "dead-letters" } | { page: "access" } | { page: "queue"; queue: string } | { page: "models"; queue: string } | { page: "flakes"; queue: string } | { page: "analytics"; queue: string } | { page: "change"; queue: string; change: string } | { page: "pool"; pool: string } | { page: "nothing" }
 
@@ -74,13 +98,15 @@ function write() {
   clearTimeout(written)
   written = 0
   writtenAt = Date.now()
-  history.replaceState(null, "", address.value)
+  history.replaceState(history.state, "", address.value)
 }
 
 export function go(to: string, replace = false) {
   const next = new URL(to, location.href)
   if (!replace) {
     if (written) write() // the reader comes back to what was chosen last
+    const left: Left = { focus: focused() }
+    history.replaceState(left, "", address.value)
     history.pushState(null, "", next)
   }
   address.value = next.pathname + next.search
