@@ -19,8 +19,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// keptMoves is how many moves of the mainline are kept. An analysis on an older head counts as outdated.
-const keptMoves = 256
+// Bounds of the moves of the mainline that are kept: how many, and how many names what they did has together. An analysis on an older head
+// counts as outdated.
+const (
+	keptMoves = 256
+	keptNames = 4 << 20
+)
 
 // Queue is the state of one queue. The zero value is not usable; see New.
 type Queue struct {
@@ -28,7 +32,9 @@ type Queue struct {
 
 	analyses map[string]*analysis // by change, of the pending revision
 	// moves are the last moves of the mainline, oldest first, the one to the first head among them.
-	moves     []*move
+	moves []*move
+	// names is how many the effects of moves have.
+	names     int               `snapshot:"-"`
 	sequences map[string]uint64 // commit → the last of moves that made it the head
 	pushes    []*Push           // not analysed yet, in order
 	surveyed  bool              // what the mainline had before the queue is known
@@ -65,6 +71,14 @@ func KeyOf(r *eventsv1.ChangeRef) Key { return Key{r.GetChange(), r.GetRevision(
 
 func (k Key) compare(other Key) int {
 	return cmp.Or(cmp.Compare(k.Change, other.Change), cmp.Compare(k.Revision, other.Revision))
+}
+
+// names is how many targets and files the effect names.
+func (e *effect) names() int {
+	if e == nil {
+		return 0
+	}
+	return len(e.footprint.Touched) + len(e.footprint.Leaves) + len(e.footprint.Added)
 }
 
 // move is one step of the mainline.
@@ -163,14 +177,17 @@ func (q *Queue) move(e *effect) {
 	}
 }
 
-// addMove adds the newest move of the mainline and drops the oldest one beyond keptMoves.
+// addMove adds the newest move of the mainline and drops the oldest ones beyond the bounds.
 func (q *Queue) addMove(sequence uint64, to string, e *effect) {
 	q.moves = append(q.moves, &move{sequence: sequence, to: to, effect: e})
+	q.names += e.names()
 	q.sequences[to] = sequence
-	if len(q.moves) > keptMoves {
-		if old := q.moves[0]; q.sequences[old.to] == old.sequence {
+	for len(q.moves) > keptMoves || q.names > keptNames && len(q.moves) > 1 {
+		old := q.moves[0]
+		if q.sequences[old.to] == old.sequence {
 			delete(q.sequences, old.to)
 		}
+		q.names -= old.effect.names()
 		q.moves = slices.Clone(q.moves[1:])
 	}
 }
@@ -225,6 +242,7 @@ func (q *Queue) pushAnalyzed(f *eventsv1.MainlineAnalyzed) {
 		e := &effect{footprint: affected.Footprint(f.Affected)}
 		for _, m := range q.moves {
 			if m.sequence == p.sequence {
+				q.names += e.names() - m.effect.names()
 				m.effect = e
 			}
 		}
@@ -257,6 +275,16 @@ func (q *Queue) Wanted(reading string) []Task {
 		tasks = append(tasks, Task{Base: q.Lineup.Head, Sequence: q.Lineup.Sequence, Reading: reading, First: !q.surveyed})
 	}
 	return tasks
+}
+
+// Names returns how many targets and files the pending changes affect, without some of them.
+func (q *Queue) Names(without map[string]bool) (n int) {
+	for change, a := range q.analyses {
+		if !without[change] {
+			n += a.names()
+		}
+	}
+	return n
 }
 
 func (q *Queue) wants(c *lineup.Change) bool {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/engine/lineup"
+	"landfall.build/engine/targets"
 	"landfall.build/events/seedtest"
 	eventsv1 "landfall.build/events/v1"
 )
@@ -384,5 +385,17 @@ func TestAnAnalysisOnAHeadThatIsForgottenIsOutdated(t *testing.T) {
 	q.Apply(&eventsv1.ChangeAnalyzed{Change: c, Base: fmt.Sprintf("m%d", 2*keptMoves-5), Outcome: 1}, 10000)
 	if wanted := q.Wanted(""); len(wanted) != 0 {
 		t.Errorf("wanted: %+v, want nothing: no push since that head conflicts with it", wanted)
+	}
+}
+
+// TestTheNamesOfMovesAreBounded: of landings that affect very many targets fewer are kept, the last one always.
+func TestTheNamesOfMovesAreBounded(t *testing.T) {
+	q := New()
+	each := keptNames / 4
+	for i, names := range []int{1, each, each, each, each, each, 2 * keptNames, 1} {
+		q.addMove(uint64(i), fmt.Sprintf("m%d", i), &effect{footprint: targets.Footprint{Touched: make([]string, names)}})
+		if kept := len(q.moves); kept != []int{1, 2, 3, 4, 4, 4, 1, 1}[i] || len(q.sequences) != kept {
+			t.Errorf("after move %d there are %d with %d names", i, kept, q.names)
+		}
 	}
 }

@@ -92,6 +92,11 @@ func digestsOf(r revision, parts int) []sum {
 	return digests
 }
 
+// names is how many targets and files the analysis of a change that left names.
+func (a *analysis) names() int {
+	return len(a.targets) + len(a.deleted) + len(a.structural) + len(a.footprint.Leaves) + len(a.footprint.Added)
+}
+
 // known reports whether the change merges, and its targets are valid, on the mainline that it was analysed on.
 func (a *analysis) known() bool {
 	return a.outcome == eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED

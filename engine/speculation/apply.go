@@ -300,13 +300,19 @@ func (q *Queue) land(a *analysis, sequence uint64) {
 }
 
 func (q *Queue) keepDeparted(a *analysis) {
-	if _, had := q.analyses.departed[a.revision]; !had {
-		q.analyses.departedOrder = append(q.analyses.departedOrder, a.revision)
+	d := &q.analyses
+	if old, had := d.departed[a.revision]; had {
+		d.names -= old.names()
+	} else {
+		d.departedOrder = append(d.departedOrder, a.revision)
 	}
-	q.analyses.departed[a.revision] = a
-	if len(q.analyses.departedOrder) > keptDeparted {
-		delete(q.analyses.departed, q.analyses.departedOrder[0])
-		q.analyses.departedOrder = slices.Delete(q.analyses.departedOrder, 0, 1)
+	d.departed[a.revision] = a
+	d.names += a.names()
+	for len(d.departedOrder) > keptDeparted || d.names > keptNames && len(d.departedOrder) > 1 {
+		first := d.departedOrder[0]
+		d.names -= d.departed[first].names()
+		delete(d.departed, first)
+		d.departedOrder = slices.Delete(d.departedOrder, 0, 1)
 	}
 }
 

@@ -1,8 +1,10 @@
 package speculation
 
 import (
+	"fmt"
 	"testing"
 
+	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -40,5 +42,28 @@ func TestGivenUpBuildsOfTheMainlineAreNotKept(t *testing.T) {
 	}
 	if n := len(q.builds.byID); n != keptChecks {
 		t.Errorf("%d builds of the mainline are kept, want %d", n, keptChecks)
+	}
+}
+
+// TestTheNamesOfChangesThatLeftAreBounded: of those that affect very many targets fewer are remembered, the last one always.
+func TestTheNamesOfChangesThatLeftAreBounded(t *testing.T) {
+	q := newTestQueue(t)
+	each := keptNames / 4
+	for i, names := range []int{1, each, each, each, each, each, 2 * keptNames, 1} {
+		r := revision{change: fmt.Sprint("c", i), number: 1}
+		q.keepDeparted(&analysis{revision: r, footprint: targets.Footprint{Leaves: make([]string, names)}})
+		if kept := len(q.analyses.departed); kept != []int{1, 2, 3, 4, 4, 4, 1, 1}[i] || len(q.analyses.departedOrder) != kept || q.analysisOf(r) == nil {
+			t.Errorf("after change %d there are %d with %d names", i, kept, q.analyses.names)
+		}
+	}
+}
+
+// TestALandingThatIsNotRememberedMayMendAnything, so that nobody is rejected for what it may have mended.
+func TestALandingThatIsNotRememberedMayMendAnything(t *testing.T) {
+	q := newTestQueue(t)
+	q.landings = append(q.landings, landing{7, revision{change: "gone", number: 1}})
+	nothing := func(*analysis) bool { return false }
+	if !q.landedSince(6, nothing) || q.landedSince(7, nothing) {
+		t.Error("what is not remembered mends nothing, or what came before")
 	}
 }

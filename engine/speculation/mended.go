@@ -58,14 +58,15 @@ func (q *Queue) mayBeMendedSince(a *analysis, sequence uint64) bool {
 	return q.landedSince(sequence, func(o *analysis) bool { return meets(o, a) })
 }
 
-// landedSince reports whether a direct push, or a change that mends, has come onto the mainline after a move.
+// landedSince reports whether a direct push, or a change that mends, has come onto the mainline after a move. One whose analysis is not kept
+// any more may mend anything.
 func (q *Queue) landedSince(sequence uint64, mends func(*analysis) bool) bool {
 	if q.lastPush > sequence {
 		return true
 	}
 	return slices.ContainsFunc(q.landings, func(l landing) bool {
 		a := q.analyses.departed[l.revision]
-		return l.sequence > sequence && a != nil && mends(a)
+		return l.sequence > sequence && (a == nil || mends(a))
 	})
 }
 

@@ -28,10 +28,12 @@ import (
 const WholeRepository = targets.Repository
 
 // Bounds on what is remembered: a build on a head that is older than this many moves of the mainline, or on top of a change
-// that left so many departures ago, gives no evidence by label any more. Its hashes still do.
+// that left so many departures ago, gives no evidence by label any more. Its hashes still do. keptNames bounds the targets and files
+// that the changes which left have together.
 const (
 	keptMoves    = 256
 	keptDeparted = 1024
+	keptNames    = 4 << 20
 )
 
 // Queue is the state of one queue. The zero value is not usable; see New.
@@ -99,6 +101,8 @@ type analyses struct {
 	departed map[revision]*analysis
 	// departedOrder names those in departed, the first that left first.
 	departedOrder []revision
+	// names is how many those in departed have.
+	names int `snapshot:"-"`
 }
 
 // known is the evidence about target versions, and which versions the pending changes may make.

@@ -186,6 +186,7 @@ func (q *Queue) restoreChanges(r *snapshotReader, m *snapshotv1.Speculation) {
 		a := r.analysis(x)
 		a.structural = r.set(x.Structural)
 		q.analyses.departed[a.revision] = a
+		q.analyses.names += a.names()
 		q.analyses.departedOrder = append(q.analyses.departedOrder, a.revision)
 	}
 }

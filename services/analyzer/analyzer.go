@@ -41,6 +41,9 @@ type Options struct {
 	// Patience is how long an analysis is tried again while the repository cannot be reached, before its
 	// change conflicts with everything (M4); 0 means 5 minutes.
 	Patience time.Duration
+	// MostNames bounds the targets and files that the pending changes of a queue affect together, which services keep; 0 means 4 Mi. A
+	// change that would exceed it conflicts with everything.
+	MostNames int
 	// Snapshots, if there is a store, keep a start from folding the log from its beginning.
 	Snapshots *snapshot.Store
 	// Health, if set, is told how far the service has read.
@@ -49,7 +52,10 @@ type Options struct {
 	Meter metric.Meter
 }
 
-const defaultPatience = 5 * time.Minute
+const (
+	defaultPatience  = 5 * time.Minute
+	defaultMostNames = 4 << 20
+)
 
 // Analyzer is the service.
 type Analyzer struct {
@@ -74,6 +80,9 @@ func New(o Options) *Analyzer {
 	}
 	if o.Patience == 0 {
 		o.Patience = defaultPatience
+	}
+	if o.MostNames == 0 {
+		o.MostNames = defaultMostNames
 	}
 	a := &Analyzer{Options: o, queues: map[string]*queue{}, slots: make(chan struct{}, runtime.GOMAXPROCS(0)), metrics: newMetrics(o.Meter)}
 	for _, name := range o.Configuration.QueueNames() {

@@ -3,6 +3,7 @@ package analyzer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -397,4 +398,28 @@ func TestAFactThatCouldNotBeWrittenIsWrittenAgain(t *testing.T) {
 	for _, id := range []string{"1", "2", "3"} {
 		check(t, "different analyses of "+id, w.countAnalyses(id), 1)
 	}
+}
+
+// TestWhatPendingChangesAffectTogetherIsBounded: a change that would exceed it conflicts with everything until others have landed. One that
+// affects little does not.
+func TestWhatPendingChangesAffectTogetherIsBounded(t *testing.T) {
+	hub := files{"lib/landfall.yaml": manifestOf("lib", "", true), "lib/lib.txt": "lib\n"}
+	const dependents = 20
+	for i := range dependents {
+		hub[fmt.Sprintf("d%d/landfall.yaml", i)] = manifestOf(fmt.Sprintf("d%d", i), "//lib", true)
+	}
+	w := newWorld(t, hub)
+	w.admit("first", w.main, files{"lib/lib.txt": "1\n"})
+	w.start("a", func(o *Options) { o.MostNames = 3 * dependents / 2 })
+	check(t, "targets of the first", len(w.analysis("first").Affected.Targets), dependents+1)
+	w.admit("second", w.main, files{"lib/lib.txt": "2\n"})
+	f := w.analysis("second")
+	check(t, "all", f.Affected.All, true)
+	check(t, "targets of the second", len(f.Affected.Targets), 0)
+	if !strings.Contains(f.Message, "landfall cancel") || len(f.Textual) != 1 {
+		t.Errorf("it says %q, and meets %v in paths", f.Message, f.Textual)
+	}
+	w.lander(&eventsv1.ChangeCancelled{Change: "first"})
+	w.admitRevision("second", 2, w.main, files{"lib/lib.txt": "2\n"})
+	check(t, "targets of the second once the first is gone", len(w.analysis("second").Affected.Targets), dependents+1)
 }

@@ -139,8 +139,40 @@ func (p *partition) finish(ctx context.Context, r result) {
 		}
 		r.fact = unknown(j.task, j.first, r.err)
 	}
+	if f, is := r.fact.(*eventsv1.ChangeAnalyzed); is {
+		p.bound(w, j, f)
+	}
 	j.fact = r.fact
 	p.write(ctx, j)
+}
+
+// bound has a change conflict with everything, and name nothing, if the pending changes would affect more together than services are to keep. One
+// that affects few is let through: it is not the reason.
+func (p *partition) bound(w *queueWork, j *job, f *eventsv1.ChangeAnalyzed) {
+	own := namesOf(f)
+	if own <= p.MostNames>>12 {
+		return
+	}
+	others, found := 0, map[string]bool{j.task.Change.ID(): true}
+	for _, o := range w.jobs {
+		if fact, is := o.fact.(*eventsv1.ChangeAnalyzed); is && o != j {
+			others += namesOf(fact)
+			found[fact.Change.Change] = true
+		}
+	}
+	others += w.agenda.Names(found)
+	if others+own <= p.MostNames {
+		return
+	}
+	f.Affected = everything(fmt.Sprintf("it affects %d targets and files, and the changes ahead and beside it %d: more than the %d that are kept for a queue. It is analysed again as these land; or take some out of the queue (landfall cancel)",
+		own, others, p.MostNames))
+	f.Message = f.Affected.Reasons[0]
+}
+
+// namesOf returns how many targets and files a fact names.
+func namesOf(f *eventsv1.ChangeAnalyzed) int {
+	a := f.GetAffected()
+	return len(a.GetTargets()) + len(a.GetDeleted()) + len(a.GetLeaves()) + len(a.GetAddedEdges())
 }
 
 // retryLater has a job tried again, later each time.

@@ -2,6 +2,8 @@ package view
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -83,5 +85,40 @@ func TestTheHistoryKeptForExplanationsIsBounded(t *testing.T) {
 	}
 	if i, _ := q.Inquire("c2999"); !i.WantsLog() || i.Offset != 1 {
 		t.Errorf("the past of the last one begins at %d: the held one was there all the time", i.Offset)
+	}
+}
+
+// TestTheVersionsThatBuildsHoldAreBounded: of changes that affect very many targets fewer builds are kept, and those that run are.
+func TestTheVersionsThatBuildsHoldAreBounded(t *testing.T) {
+	q := New("main", DefaultLimits())
+	offset := int64(0)
+	fold := func(topic string, m proto.Message) {
+		e := journal.Entry{Topic: topic, Offset: offset}
+		e.Message = m
+		offset++
+		q.Fold(e)
+	}
+	const each = maxVersionsOfBuilds / 4
+	run := func(id string, target *eventsv1.TargetVersion) {
+		a := &eventsv1.Admission{Queue: "main", Change: id, Revision: 1, RequestId: id, Entries: []*eventsv1.Entry{{Commit: id}}, LandingCommits: []*eventsv1.LandingCommit{{Head: id}}}
+		fold(events.TopicChanges, &eventsv1.ChangeAdmitted{Admission: a})
+		of := &eventsv1.ChangeRef{Change: id, Revision: 1}
+		fold(events.TopicDecisions, &eventsv1.Decision{Items: []*eventsv1.DecisionItem{{Item: &eventsv1.DecisionItem_BuildScheduled{
+			BuildScheduled: &eventsv1.BuildScheduled{Build: "b" + id, Change: &eventsv1.AssumedChange{Change: of}}}}}})
+		versions := slices.Repeat([]*eventsv1.TargetVersion{{Target: "//t", Trivial: true}}, each)
+		versions[0] = target
+		fold(events.TopicBuilds, &eventsv1.BuildPrepared{Build: "b" + id, Change: of, Versions: versions, Outcome: eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED})
+	}
+	run("runs", &eventsv1.TargetVersion{Target: "//slow", Hash: "h"})
+	for i := range 10 {
+		run(fmt.Sprint("c", i), &eventsv1.TargetVersion{Target: "//t", Trivial: true})
+	}
+	kept := slices.Sorted(maps.Keys(q.builds.byID))
+	if want := []string{"bc7", "bc8", "bc9", "bruns"}; !slices.Equal(kept, want) || q.builds.versions != 4*each {
+		t.Errorf("kept are %q with %d versions, want %q with %d", kept, q.builds.versions, want, 4*each)
+	}
+	again, err := Restore(q.Snapshot(), "main", DefaultLimits())
+	if err != nil || again.builds.versions != q.builds.versions {
+		t.Errorf("a view that goes on counts %d versions, %v", again.builds.versions, err)
 	}
 }

@@ -23,6 +23,8 @@ type buildStore struct {
 	worthless map[string][]worthless
 	// wanting has the builds that are prepared, by the versions that they want proven; those that have passed are left out.
 	wanting map[version][]*build `snapshot:"-"`
+	// versions is how many target versions the builds hold, as the log names them.
+	versions int `snapshot:"-"`
 	// running is the number of builds that run, and of their steps that have not ended, as of a sequence number of the view.
 	running struct {
 		seq          uint64
@@ -62,6 +64,8 @@ type build struct {
 	// settledAt is when the last version was seen proven. It is computed when it is first asked for.
 	settledAt time.Time `snapshot:"-"`
 	progress  progress  `snapshot:"-"`
+	// held is its part of the versions of all builds.
+	held int `snapshot:"-"`
 }
 
 // progress caches how far the steps of a build are. The zero value holds nothing: the steps are counted again.
@@ -135,6 +139,7 @@ func (q *Queue) foldScheduled(f *eventsv1.BuildScheduled, position int64, item i
 		b = q.addBuild(f.Build, of)
 	}
 	b.fact, b.at, b.position, b.item, b.scheduled, b.progress = f, at, position, item, true, progress{}
+	q.boundVersions(b)
 	q.noteAt(of, at, "build_scheduled", "Build "+events.ShortID(b.id)+" scheduled "+b.place()+because(b.why())+".")
 }
 
@@ -227,6 +232,7 @@ func (q *Queue) foldPrepared(f *eventsv1.BuildPrepared) {
 	q.builds.index(b)
 	q.markPassed(b)
 	q.foldOwners(b)
+	q.boundVersions(b)
 	if f.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED {
 		b.endedAt = stamp(f.FinishedUs, time.Time{})
 		q.noteAt(b.of, b.endedAt, "build_unusable", "Build "+events.ShortID(b.id)+" could not be prepared: "+f.Message)
@@ -331,7 +337,28 @@ func (q *Queue) hadPassed(b *build) bool {
 	return b.passed && b.aborted == "" && q.pendingAt(b.of) == nil
 }
 
+// count takes the versions that a build holds into those of all.
+func (s *buildStore) count(b *build) {
+	held := len(b.fact.GetTargets()) + len(b.prepared.GetVersions())
+	s.versions += held - b.held
+	b.held = held
+}
+
+// boundVersions forgets the oldest builds that are over, but for one that has just changed, while all together hold too many versions.
+func (q *Queue) boundVersions(changed *build) {
+	q.builds.count(changed)
+	for _, id := range q.builds.order {
+		if q.builds.versions <= maxVersionsOfBuilds {
+			return
+		}
+		if b := q.builds.byID[id]; b != nil && b != changed && (b.isOver() || b.of.change != "" && q.pendingAt(b.of) == nil) {
+			q.forgetBuild(b)
+		}
+	}
+}
+
 func (q *Queue) forgetBuild(b *build) {
+	q.builds.versions -= b.held
 	q.builds.unindex(b)
 	delete(q.builds.byID, b.id)
 	delete(q.builds.worthless, b.id)
@@ -463,9 +490,12 @@ func (b *build) unusable() bool {
 	return b.prepared != nil && b.prepared.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED
 }
 
+// isOver reports whether the build has ended, as far as that is known without its steps.
+func (b *build) isOver() bool { return b.aborted != "" || b.finished || b.passed || b.unusable() }
+
 // active reports whether the build holds a slot.
 func (q *Queue) active(b *build) bool {
-	if b.aborted != "" || b.finished || b.passed || b.unusable() {
+	if b.isOver() {
 		return false
 	}
 	s := b.state(q.tallyOf(b))

@@ -34,6 +34,8 @@ const (
 	maxNamesInSentences = 3
 	keptPauses          = 10
 	maxBuildsOfChange   = 64
+	// maxVersionsOfBuilds bounds the target versions that all builds of a queue hold, some 300 bytes each.
+	maxVersionsOfBuilds = 4 << 20
 	// keptRevisions is of how many revisions of a change builds are kept, for their output.
 	keptRevisions   = uint64(4)
 	maxEarlyEvents  = 50

@@ -374,6 +374,7 @@ func (r *reader) builds(s *buildStore, m *snapshotv1.GatewayBuilds) {
 		s.byID[b.id] = b
 		s.ofChange[b.of] = append(s.ofChange[b.of], b)
 		s.index(b)
+		s.count(b)
 	}
 	for _, flags := range m.GetWorthless() {
 		if r.differ(len(flags.Position), len(flags.Worthless)) {
