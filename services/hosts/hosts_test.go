@@ -17,6 +17,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"landfall.build/engine/admission"
 	"landfall.build/engine/snapshottest"
 	"landfall.build/events"
 	eventsv1 "landfall.build/events/v1"
@@ -178,6 +179,23 @@ func TestARequestIsOfWhoAskedAndOfTheCommitThatWasThere(t *testing.T) {
 	}
 	if again := looks(t, r, p); len(again) != 0 {
 		t.Errorf("it is asked again: %v", again)
+	}
+}
+
+// TestATitleOrABranchThatCannotBePrintedKeepsNothingFromLanding: a request with one is refused, and titles have 👩‍💻 in them.
+func TestATitleOrABranchThatCannotBePrintedKeepsNothingFromLanding(t *testing.T) {
+	p := pullOf(strings.Repeat("a1", 20), by(4, "ada", WritePermission, "/landfall land"))
+	p.Title, p.Branch = "Sign in \u202efor 👩\u200d💻\x1b[2J", "refs/heads/for-👩\u200d💻"
+	facts := looks(t, newReview(), p)
+	if len(facts) != 1 {
+		t.Fatalf("facts are %v", facts)
+	}
+	m := facts[0].(*eventsv1.LandRequest)
+	if problem := admission.Complete(m, admission.Limits{Stack: 1}); problem != nil {
+		t.Errorf("it is refused: %s", problem.Message)
+	}
+	if m.Title != "Sign in ?for 👩?💻?[2J" || m.Entries[0].Review != nil {
+		t.Errorf("it is %v", m)
 	}
 }
 

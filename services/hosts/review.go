@@ -270,15 +270,18 @@ func (r *review) take(s Settings, rules *access.Rules, p Pull, nowUS int64) turn
 		k.RequestId = s.requestID(k.Number, k.AskedBy)
 		t.facts = append(t.facts, fact{topic: events.TopicLandRequests, subject: k.Change, identity: []string{k.RequestId}, message: &eventsv1.LandRequest{
 			Queue: s.Queue, Change: k.Change, Revision: k.Revision, Entries: []*eventsv1.Entry{{Ref: p.Ref, Commit: k.Head, Review: reviewOf(p)}},
-			Title: p.Title, Uri: p.URL, Host: s.Class, RequestId: k.RequestId, Actor: k.Asker,
+			Title: access.Clean(p.Title, maxTitle), Uri: p.URL, Host: s.Class, RequestId: k.RequestId, Actor: k.Asker,
 		}})
 	}
 	return t
 }
 
-// reviewOf returns where a pull request is under review, nil if its branch stays where it is.
+// maxTitle is how much of a title a request has, in bytes.
+const maxTitle = 500
+
+// reviewOf returns where a pull request is under review, nil if its branch stays where it is: one whose name cannot be printed does.
 func reviewOf(p Pull) *eventsv1.Review {
-	if p.Branch == "" {
+	if p.Branch == "" || access.Clean(p.Branch, len(p.Branch)) != p.Branch {
 		return nil
 	}
 	return &eventsv1.Review{Branch: p.Branch, Shown: p.Ref}
