@@ -26,7 +26,7 @@ func meets(a *analysis, landed *effect) bool {
 		return true
 	}
 	// Hubs count here: an analysis that names the hub's new version costs little.
-	return a.footprint.Meets(landed.footprint, nil).Conflict()
+	return a.footprint.Conflicts(landed.footprint)
 }
 
 // commonFile reports whether two sorted lists of labels share a file.

@@ -1,6 +1,8 @@
 package speculation
 
 import (
+	"slices"
+
 	"landfall.build/engine/targets"
 )
 
@@ -224,7 +226,7 @@ func (q *Queue) candidates(a *analysis) map[string]bool {
 func relate(a, b *analysis, hubs *targets.Hubs) *relation {
 	why := a.footprint.Meets(b.footprint, hubs)
 	shared := min(len(why.Targets), 8)
-	r := &relation{shared: why.Targets[:shared:shared], structural: why.Edge != ""}
+	r := &relation{shared: slices.Clone(why.Targets[:shared]), structural: why.Edge != ""}
 	conflict := why.Conflict()
 	for _, p := range [][2]*analysis{{a, b}, {b, a}} {
 		merge, found := p[0].textualWith(p[1].revision)

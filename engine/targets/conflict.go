@@ -61,6 +61,21 @@ func (f Footprint) Meets(g Footprint, hubs *Hubs) Why {
 	return why
 }
 
+// Conflicts reports whether Meets finds a conflict without hubs, at the first that there is.
+func (f Footprint) Conflicts(g Footprint) bool {
+	found := f.All || g.All
+	for _, p := range [][2][]string{{f.Touched, g.Touched}, {f.Added, g.Touched}, {f.Added, g.Leaves}, {g.Added, f.Touched}, {g.Added, f.Leaves}} {
+		if found {
+			break
+		}
+		common(p[0], p[1], func(string) bool {
+			found = true
+			return false
+		})
+	}
+	return found
+}
+
 // LeadsInto reports whether f adds an edge into what g touches: on top of f, g touches more than it does alone.
 func (f Footprint) LeadsInto(g Footprint) bool {
 	var w Why

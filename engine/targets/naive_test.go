@@ -1,6 +1,7 @@
 package targets
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -148,6 +149,9 @@ func hasCycle(graphs ...rawGraph) bool {
 // m1 is the test for conflicts of two analyses, without hubs.
 func m1(a, b Analysis) (bool, Why) {
 	why := a.Footprint().Meets(b.Footprint(), nil)
+	if found := a.Footprint().Conflicts(b.Footprint()); found != why.Conflict() {
+		panic(fmt.Sprintf("a conflict is found: %t; it is %+v", found, why))
+	}
 	return why.Conflict(), why
 }
 
