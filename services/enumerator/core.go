@@ -23,8 +23,11 @@ import (
 	"landfall.build/platform/runner"
 )
 
-// maxFacts bounds the facts of one record; what arrives together is planned once.
-const maxFacts = 128
+// Bounds of the facts of one record: what arrives together is planned once. A larger fact has a record of its own.
+const (
+	maxFacts     = 128
+	maxFactBytes = 4 << 20
+)
 
 // Core is the enumerator on one partition. It implements runner.Core.
 type Core struct {
@@ -63,6 +66,7 @@ type configured struct {
 type gathered struct {
 	queue string
 	facts []*eventsv1.Fact
+	bytes int
 	// trace is that of the first record among them that has one.
 	trace string
 }
@@ -132,7 +136,7 @@ func (c *Core) CanBatch(e journal.Entry) bool {
 		return true
 	}
 	g := c.gathered[0]
-	return len(c.gathered) == 1 && g.queue == e.Queue && len(g.facts) < maxFacts && !speculation.IsModel(f) && !speculation.IsModel(g.facts[0])
+	return len(c.gathered) == 1 && g.queue == e.Queue && len(g.facts) < maxFacts && g.bytes+proto.Size(f) <= maxFactBytes && !speculation.IsModel(f) && !speculation.IsModel(g.facts[0])
 }
 
 // Apply implements runner.Core.
@@ -177,7 +181,7 @@ func (c *Core) gather(queue string, f *eventsv1.Fact, trace string) {
 		at = len(c.gathered) - 1
 	}
 	g := &c.gathered[at]
-	g.facts, g.trace = append(g.facts, f), cmp.Or(g.trace, trace)
+	g.facts, g.bytes, g.trace = append(g.facts, f), g.bytes+proto.Size(f), cmp.Or(g.trace, trace)
 }
 
 // tick lets time pass in a queue, or in every queue in which it can change something, as long as that is worth its records.

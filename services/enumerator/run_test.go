@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -329,4 +330,26 @@ func TestTicksGrowRarerWhileNothingHappens(t *testing.T) {
 			t.Errorf("it ended with %v", err)
 		}
 	})
+}
+
+// TestFactsThatArriveTogetherFitIntoTheirRecords: analyses of very many targets that wait for the enumerator, more than one record can hold.
+func TestFactsThatArriveTogetherFitIntoTheirRecords(t *testing.T) {
+	log := memory.New(memory.Options{Partitions: 1})
+	l := take(t, options(log))
+	const changes, each = 6, 12 << 20
+	for i := range changes {
+		admit(t, log, fmt.Sprint("c", i))
+		put(t, log, events.TopicChanges, events.ServiceAnalyzer, "q", &eventsv1.ChangeAnalyzed{
+			Change: &eventsv1.ChangeRef{Change: fmt.Sprint("c", i), Revision: 1}, Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED,
+			Affected: &eventsv1.Affected{Leaves: []string{strings.Repeat("x", each)}},
+		})
+	}
+	step(t, l)
+	facts := 0
+	for _, s := range written(t, log) {
+		facts += len(s.Facts)
+	}
+	if facts != 2*changes {
+		t.Errorf("%d facts are written, want %d", facts, 2*changes)
+	}
 }
