@@ -552,6 +552,8 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 			text = red + " passed on the mainline at " + at.Format(time.DateTime) + " UTC, and fails there now: not your change"
 		case slices.Contains(q.redUnproven(), red) && len(q.verifiedByLandings([]string{red})) > 0:
 			text = red + " passed on the mainline when " + q.verifiedByLandings([]string{red})[0].change + " landed, and fails there now: not your change"
+		case slices.Contains(q.redUnproven(), red) && len(q.landedQuarantined([]string{red})) > 0:
+			text = red + " is red on the mainline, where " + q.landedQuarantined([]string{red})[0].change + " landed while it was quarantined: not your change"
 		case slices.Contains(q.redUnproven(), red):
 			text = red + " is red on the mainline, and nothing proves that it was green there: not your change"
 		}

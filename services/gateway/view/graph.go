@@ -196,23 +196,29 @@ func (q *Queue) redBeforeQueue() []string {
 	}
 	return slices.DeleteFunc(q.redUnproven(), func(t string) bool {
 		_, passed := q.passedBefore(t)
-		return passed || len(q.verifiedByLandings([]string{t})) > 0 || t == targets.Repository && q.lineup.Sequence > 1
+		return passed || len(q.verifiedByLandings([]string{t}))+len(q.landedQuarantined([]string{t})) > 0 || t == targets.Repository && q.lineup.Sequence > 1
 	})
 }
 
-// verified is a target that passed for a change that landed.
-type verified struct{ target, change string }
+// targetLanding is a target in the proof of a change that landed.
+type targetLanding struct{ target, change string }
 
 // verifiedByLandings returns those of some targets that a landing which is kept has verified, each with the last change that did.
-func (q *Queue) verifiedByLandings(of []string) (out []verified) {
+func (q *Queue) verifiedByLandings(of []string) []targetLanding { return q.landingsWith(of, false) }
+
+// landedQuarantined returns those of some targets that were quarantined when a change which is kept landed, and did not pass, each with the
+// last such change.
+func (q *Queue) landedQuarantined(of []string) []targetLanding { return q.landingsWith(of, true) }
+
+func (q *Queue) landingsWith(of []string, quarantined bool) (out []targetLanding) {
 	for _, t := range of {
 		for _, x := range slices.Backward(q.finished) {
 			c := q.stillFinished(x)
 			if c != nil && slices.ContainsFunc(c.end.landed.GetProof(), func(p *eventsv1.Proof) bool {
 				v := p.GetVersion()
-				return v.GetTarget() == t && p.Attempt > 0 && !p.Quarantined
+				return v.GetTarget() == t && p.Attempt > 0 && p.Quarantined == quarantined
 			}) {
-				out = append(out, verified{t, c.admission.Change})
+				out = append(out, targetLanding{t, c.admission.Change})
 				break
 			}
 		}

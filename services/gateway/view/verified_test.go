@@ -21,7 +21,10 @@ func TestATargetThatALandingVerifiedWasGreenThere(t *testing.T) {
 		{"verified", &eventsv1.Proof{Attempt: 1}, "It fails in //x, which is red on the mainline, where it passed when k landed; nobody is rejected for that.",
 			"It fails in //x, which passed on the mainline when k landed; whether it still does is verified first.",
 			"//x passed on the mainline when k landed, and fails there now: not your change: "},
-		{"quarantined", &eventsv1.Proof{Attempt: 1, Quarantined: true}, "It fails in //x, which has been red on the mainline since before the queue; nobody is rejected for that.",
+		{"quarantined", &eventsv1.Proof{Attempt: 1, Quarantined: true}, "It fails in //x, which is red on the mainline; k landed while //x was quarantined; nobody is rejected for that.",
+			"It fails in //x, and the mainline itself has never been proven green there; that is being verified first.",
+			"//x is red on the mainline, where k landed while it was quarantined: not your change: "},
+		{"of another target", &eventsv1.Proof{}, "It fails in //x, which has been red on the mainline since before the queue; nobody is rejected for that.",
 			"It fails in //x, and the mainline itself has never been proven green there; that is being verified first.",
 			"//x has been red on the mainline since before the queue: not your change: "},
 	} {
@@ -51,7 +54,7 @@ func TestATargetThatALandingVerifiedWasGreenThere(t *testing.T) {
 			if v, _ := q.Change("c"); v.Failure == nil || !strings.HasPrefix(v.Failure.Sentence, c.says) {
 				t.Errorf("%s: its failure is %+v, want %q", c.name, v.Failure, c.says)
 			}
-			if got := len(q.Overview().RedBeforeQueue) > 0; got != (c.name == "quarantined") {
+			if got := len(q.Overview().RedBeforeQueue) > 0; got != (c.name == "of another target") {
 				t.Errorf("%s: red before the queue: %v", c.name, got)
 			}
 		})

@@ -155,11 +155,13 @@ func (q *Queue) blockedReasons(s standing) []Reason {
 	unproven, red := holding(targets, q.redUnproven()), holding(targets, q.mainlineRed())
 	if len(unproven) > 0 {
 		said := in(unproven, "has", "have") + " been red on the mainline since before the queue"
-		switch proved := q.verifiedByLandings(unproven); {
+		switch proved, quarantined := q.verifiedByLandings(unproven), q.landedQuarantined(unproven); {
 		case len(proved) == len(unproven) && len(proved) == 1:
 			said = in(unproven, "is", "are") + " red on the mainline, where it passed when " + proved[0].change + " landed"
 		case len(proved) > 0:
 			said = in(unproven, "is", "are") + " red on the mainline; " + proved[0].target + " passed there when " + proved[0].change + " landed"
+		case len(quarantined) > 0:
+			said = in(unproven, "is", "are") + " red on the mainline; " + quarantined[0].change + " landed while " + quarantined[0].target + " was quarantined"
 		case len(without(unproven, q.redBeforeQueue())) > 0:
 			said = in(unproven, "is", "are") + " red on the mainline, and nothing proves that " + verb(len(unproven), "it was", "they were") + " green there"
 		}
