@@ -10,6 +10,7 @@ package speculation
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"sort"
 
@@ -62,6 +63,10 @@ type Queue struct {
 	published published
 	delta     delta
 }
+
+// maxNodeBytes is room: with it a delta fits into a record of the log, beside its facts, and into one of the profiler's, beside predictions. One
+// node may take more.
+const maxNodeBytes = 12 << 20
 
 // revision names what a tree can hold, and what can come onto the mainline.
 type revision struct {
@@ -169,6 +174,8 @@ type failedChecks struct {
 
 // published is the graph as the deltas so far have told it.
 type published struct {
+	// room is how many bytes the nodes of a delta may take together.
+	room     int `snapshot:"-"`
 	nodes    map[string]*eventsv1.Node
 	check    *eventsv1.Node // the pseudo-change that verifies what came past the queue
 	mainline *eventsv1.Mainline
@@ -213,7 +220,7 @@ func New() *Queue {
 		proving:   proving{survey: survey.New()},
 		changes:   map[string]*changeState{},
 		guarded:   map[string]bool{},
-		published: published{nodes: map[string]*eventsv1.Node{}},
+		published: published{room: maxNodeBytes, nodes: map[string]*eventsv1.Node{}},
 		delta:     newDelta(),
 	}
 }
@@ -234,15 +241,14 @@ func (q *Queue) Decide() *eventsv1.GraphDelta {
 	if q.settings != nil && q.settings.Hash != q.published.settings {
 		d.Settings, changed = q.settings, true
 	}
-	if m := q.mainline(); !proto.Equal(m, q.published.mainline) {
-		d.Mainline, changed = m, true
-	}
 	if m := q.toProve(); !sameSurvey(m, q.published.survey) {
 		d.Survey, changed = m, true
 	}
+	room := q.published.room
 	if q.delta.allDirty || q.delta.check {
 		if n := q.check(); n != nil && !sameNode(n, q.published.check) {
 			d.Nodes, changed = append(d.Nodes, n), true
+			room -= proto.Size(n)
 		}
 	}
 	for _, c := range q.dirtyInOrder() {
@@ -254,14 +260,32 @@ func (q *Queue) Decide() *eventsv1.GraphDelta {
 		} else if a := q.analyses.pending[id]; published.Analyzed && a.known() {
 			n = q.nodeKnowing(c, a, published, q.delta.known[id])
 		}
-		if !sameNode(n, published) {
-			d.Nodes, changed = append(d.Nodes, n), true
+		if sameNode(n, published) {
+			continue
 		}
+		if room -= proto.Size(n); room < 0 && len(d.Nodes) > 0 {
+			d.More = true
+			break
+		}
+		d.Nodes, changed = append(d.Nodes, n), true
+	}
+	m := q.mainline()
+	if d.More {
+		m.Analyzed = false // nothing is decided before the rest is there
+	}
+	if !proto.Equal(m, q.published.mainline) {
+		d.Mainline, changed = m, true
 	}
 	if !changed {
 		return nil
 	}
 	return d
+}
+
+// Unbounded has each delta hold all that has changed, for readers that have it from no log.
+func (q *Queue) Unbounded() *Queue {
+	q.published.room = math.MaxInt
+	return q
 }
 
 // knownToReaders returns the node that readers of the delta will have of a change if the delta holds none of it. For most
@@ -336,7 +360,29 @@ func (q *Queue) Fold(d *eventsv1.GraphDelta) {
 			q.published.nodes[n.GetChange().GetChange()] = n
 		}
 	}
-	q.delta = newDelta()
+	q.delta = q.left(d)
+}
+
+// left returns what is left to tell once a delta was written: nothing, unless it was more than a record holds.
+func (q *Queue) left(d *eventsv1.GraphDelta) delta {
+	left := newDelta()
+	if !d.More {
+		return left
+	}
+	left.dirty, left.known, left.check = q.delta.dirty, q.delta.known, q.delta.check || q.delta.allDirty
+	if q.delta.allDirty {
+		for _, c := range q.Lineup.Order() {
+			left.dirty[c.ID()] = true
+		}
+	}
+	for _, n := range d.Nodes {
+		if n.Mainline {
+			left.check = false
+		}
+		delete(left.dirty, n.GetChange().GetChange())
+		delete(left.known, n.GetChange().GetChange())
+	}
+	return left
 }
 
 func (q *Queue) mainline() *eventsv1.Mainline {

@@ -32,6 +32,8 @@ type world struct {
 	facts   []*eventsv1.Fact // all that were taken
 	// sent counts the nodes in deltas in which something left, shrunk those that lost a member and were not sent.
 	sent, shrunk int
+	// parts counts the deltas that left something for the next one.
+	parts int
 }
 
 func newWorld(t *testing.T, r *rand.Rand) *world {
@@ -55,8 +57,22 @@ func (w *world) take(m proto.Message) {
 func (w *world) decide() {
 	w.t.Helper()
 	d := w.Decide()
+	for d.GetMore() {
+		if w.parts++; w.parts > 1_000_000 || d.Mainline.GetAnalyzed() {
+			w.t.Fatalf("the %d. delta with more to come is %v", w.parts, d)
+		}
+		w.Fold(d)
+		w.reader.Fold(d)
+		if w.reader.Mainline.Analyzed {
+			w.t.Fatal("those who read may decide before they have all")
+		}
+		if w.r.IntN(3) == 0 {
+			w.act() // goes on meanwhile
+		}
+		d = w.Decide()
+	}
 	other := w.renamed.Decide()
-	if want := eventstest.Renamed(d, w.names); !proto.Equal(want, other) {
+	if want := eventstest.Renamed(d, w.names); w.published.room == maxNodeBytes && !proto.Equal(want, other) {
 		w.t.Fatalf("by other names the delta is %v\nand should be %v", other, want)
 	}
 	w.renamed.Fold(other)
@@ -311,6 +327,29 @@ func TestPublishedNodesAreThoseMadeFromNothing(t *testing.T) {
 	t.Logf("%d nodes were sent where something left, %d lost a member and were not", sent, shrunk)
 	if shrunk < 1000 {
 		t.Errorf("only %d nodes lost a member and were not sent", shrunk)
+	}
+}
+
+// TestADeltaThatIsMoreThanARecordHoldsComesInParts: however small they are, in the end readers have what there is. Nothing is decided before.
+func TestADeltaThatIsMoreThanARecordHoldsComesInParts(t *testing.T) {
+	random := seedtest.Random(t)
+	parts := 0
+	for range 60 {
+		w := newWorld(t, random)
+		w.published.room = 1 + random.IntN(500)
+		for range 80 {
+			for range 1 + w.r.IntN(4) {
+				w.act()
+			}
+			w.decide()
+		}
+		if m := w.mainline(); !proto.Equal(w.reader.Mainline, m) {
+			t.Fatalf("those who read have the mainline as %v, and it is %v", w.reader.Mainline, m)
+		}
+		parts += w.parts
+	}
+	if parts < 1000 {
+		t.Errorf("only %d deltas left something for the next one", parts)
 	}
 }
 

@@ -1318,12 +1318,14 @@ type GraphDelta struct {
 	Mainline *Mainline              `protobuf:"bytes,2,opt,name=mainline,proto3" json:"mainline,omitempty"`
 	// Whole nodes, new or replaced. A node that is not among them and has a change of gone ahead loses that member. It keeps
 	// what is known of paths with the member if that landed, else of paths without it.
-	Nodes         []*Node          `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
-	Gone          []*NodeGone      `protobuf:"bytes,4,rep,name=gone,proto3" json:"gone,omitempty"`
-	Builds        []*BuildProgress `protobuf:"bytes,5,rep,name=builds,proto3" json:"builds,omitempty"`
-	Answered      []*Answered      `protobuf:"bytes,6,rep,name=answered,proto3" json:"answered,omitempty"`
-	Durations     []*StepDuration  `protobuf:"bytes,7,rep,name=durations,proto3" json:"durations,omitempty"`
-	Survey        *Survey          `protobuf:"bytes,8,opt,name=survey,proto3" json:"survey,omitempty"`
+	Nodes     []*Node          `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Gone      []*NodeGone      `protobuf:"bytes,4,rep,name=gone,proto3" json:"gone,omitempty"`
+	Builds    []*BuildProgress `protobuf:"bytes,5,rep,name=builds,proto3" json:"builds,omitempty"`
+	Answered  []*Answered      `protobuf:"bytes,6,rep,name=answered,proto3" json:"answered,omitempty"`
+	Durations []*StepDuration  `protobuf:"bytes,7,rep,name=durations,proto3" json:"durations,omitempty"`
+	Survey    *Survey          `protobuf:"bytes,8,opt,name=survey,proto3" json:"survey,omitempty"`
+	// What changed is more than a record holds: nodes are left for the next one. Until they are there, mainline.analyzed is false.
+	More          bool `protobuf:"varint,9,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1412,6 +1414,13 @@ func (x *GraphDelta) GetSurvey() *Survey {
 		return x.Survey
 	}
 	return nil
+}
+
+func (x *GraphDelta) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
 }
 
 // Survey is what is left to prove of what the mainline had before the queue (M23b).
@@ -2446,7 +2455,7 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\tpositions\x18\x01 \x01(\v2\x1d.landfall.events.v1.PositionsR\tpositions\x12\x19\n" +
 	"\bstamp_us\x18\x02 \x01(\x03R\astampUs\x12.\n" +
 	"\x05facts\x18\x03 \x03(\v2\x18.landfall.events.v1.FactR\x05facts\x124\n" +
-	"\x05delta\x18\x04 \x01(\v2\x1e.landfall.events.v1.GraphDeltaR\x05delta\"\xd0\x03\n" +
+	"\x05delta\x18\x04 \x01(\v2\x1e.landfall.events.v1.GraphDeltaR\x05delta\"\xe4\x03\n" +
 	"\n" +
 	"GraphDelta\x12=\n" +
 	"\bsettings\x18\x01 \x01(\v2!.landfall.events.v1.QueueSettingsR\bsettings\x128\n" +
@@ -2456,7 +2465,8 @@ const file_events_v1_enumerator_proto_rawDesc = "" +
 	"\x06builds\x18\x05 \x03(\v2!.landfall.events.v1.BuildProgressR\x06builds\x128\n" +
 	"\banswered\x18\x06 \x03(\v2\x1c.landfall.events.v1.AnsweredR\banswered\x12>\n" +
 	"\tdurations\x18\a \x03(\v2 .landfall.events.v1.StepDurationR\tdurations\x122\n" +
-	"\x06survey\x18\b \x01(\v2\x1a.landfall.events.v1.SurveyR\x06survey\"a\n" +
+	"\x06survey\x18\b \x01(\v2\x1a.landfall.events.v1.SurveyR\x06survey\x12\x12\n" +
+	"\x04more\x18\t \x01(\bR\x04more\"a\n" +
 	"\x06Survey\x12;\n" +
 	"\atargets\x18\x01 \x03(\v2!.landfall.events.v1.TargetVersionR\atargets\x12\x1a\n" +
 	"\bunproven\x18\x02 \x01(\rR\bunproven\"\xd6\x01\n" +

@@ -229,7 +229,9 @@ func (c *Core) Fold(done runner.Effect) {
 		if _, ticked := s.Facts[0].Fact.(*eventsv1.Fact_Tick); !ticked {
 			c.quiet[out.Queue] = &quiet{since: c.now}
 		}
-		c.gathered = c.gathered[1:]
+		if c.gathered = c.gathered[1:]; s.Delta.GetMore() {
+			c.gather(out.Queue, &eventsv1.Fact{Fact: &eventsv1.Fact_Tick{Tick: &eventsv1.Tick{}}}, "")
+		}
 		return
 	}
 	s, is := out.Message.(*eventsv1.Speculation)

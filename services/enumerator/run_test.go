@@ -353,3 +353,45 @@ func TestFactsThatArriveTogetherFitIntoTheirRecords(t *testing.T) {
 		t.Errorf("%d facts are written, want %d", facts, 2*changes)
 	}
 }
+
+// TestAGraphThatIsMoreThanARecordHoldsIsWrittenInParts: a push past the queue changes the nodes of all changes, of 4 MB each.
+func TestAGraphThatIsMoreThanARecordHoldsIsWrittenInParts(t *testing.T) {
+	log := memory.New(memory.Options{Partitions: 1})
+	l := take(t, options(log))
+	const changes, each = 8, 20_000
+	claimed, err := log.Append(t.Context(), events.TopicChanges, 0, events.Envelope{Source: events.ServiceLander, Message: &eventsv1.Claim{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lander := func(m proto.Message) {
+		if _, err := log.Append(t.Context(), events.TopicChanges, 0, events.Envelope{Source: events.ServiceLander, Queue: "q", Term: claimed[0], Message: m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lander(&eventsv1.MainlineMoved{To: "m0", Initial: true})
+	targets := make([]*eventsv1.TargetVersion, each)
+	for i := range targets {
+		targets[i] = &eventsv1.TargetVersion{Target: fmt.Sprintf("//%0200d", i), Hash: "h", Part: 1}
+	}
+	for i := range changes {
+		admit(t, log, fmt.Sprint("c", i))
+		put(t, log, events.TopicChanges, events.ServiceAnalyzer, "q", &eventsv1.ChangeAnalyzed{
+			Change: &eventsv1.ChangeRef{Change: fmt.Sprint("c", i), Revision: 1}, Base: "m0", Outcome: eventsv1.AnalysisOutcome_ANALYSIS_OUTCOME_ANALYZED,
+			Affected: &eventsv1.Affected{Targets: targets},
+		})
+	}
+	step(t, l)
+	lander(&eventsv1.MainlineMoved{From: "m0", To: "m1"})
+	put(t, log, events.TopicChanges, events.ServiceAnalyzer, "q", &eventsv1.MainlineAnalyzed{From: "m0", To: "m1", Affected: &eventsv1.Affected{Targets: targets[:1]}})
+	before := len(written(t, log))
+	step(t, l)
+	parts, nodes := written(t, log)[before:], map[string]bool{}
+	for _, s := range parts {
+		for _, n := range s.Delta.GetNodes() {
+			nodes[n.Change.Change] = true
+		}
+	}
+	if last := parts[len(parts)-1]; len(parts) < 2 || last.Delta.More || len(nodes) != changes+1 {
+		t.Errorf("%d nodes are written in %d records, and the last says that there are more: %v", len(nodes), len(parts), last.Delta.More)
+	}
+}

@@ -249,6 +249,7 @@ var unrecorded = []string{
 	"field GatewayKey.key",
 	"field GatewayKey.public",
 	"field GatewayKey.stamp_us",
+	"field GraphDelta.more",
 	"field GraphDelta.survey",
 	"field HostNoticed.commit",
 	"field HostNoticed.delivery",

@@ -114,7 +114,7 @@ type course struct {
 // landed set that differs from the truth. With the latter, a Difference, there is a result all the same.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	c := &course{
-		o: o, enumerator: speculation.New(), pending: map[string]*pending{}, mainline: map[int]sum{},
+		o: o, enumerator: speculation.New().Unbounded(), pending: map[string]*pending{}, mainline: map[int]sum{},
 		ledger: evidence.NewLedger(), foreign: directpush.New(), machines: newMachines(), memory: newMemory(o.keep), forecast: o.Forecast,
 	}
 	c.policy = o.Kind.Make(policy.Settings{
