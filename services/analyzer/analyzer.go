@@ -41,7 +41,7 @@ type Options struct {
 	// Patience is how long an analysis is tried again while the repository cannot be reached, before its
 	// change conflicts with everything (M4); 0 means 5 minutes.
 	Patience time.Duration
-	// MostNames bounds the targets and files that the pending changes of a queue affect together, which services keep; 0 means 4 Mi. A
+	// MostNames bounds the targets and files that the pending changes of a queue affect together, which services keep; 0 means 2 Mi. A
 	// change that would exceed it conflicts with everything.
 	MostNames int
 	// Snapshots, if there is a store, keep a start from folding the log from its beginning.
@@ -54,7 +54,7 @@ type Options struct {
 
 const (
 	defaultPatience  = 5 * time.Minute
-	defaultMostNames = 4 << 20
+	defaultMostNames = 2 << 20
 )
 
 // Analyzer is the service.
