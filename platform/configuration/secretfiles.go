@@ -9,7 +9,7 @@ import (
 // SecretFiles returns the paths of the files with secrets and private keys that the configuration names, sorted. Those of the broker may
 // have ServicePlaceholder in them.
 func (c *Configuration) SecretFiles() []string {
-	files := map[string]bool{c.Broker.TLS.Key: true, c.Gateway.TLS.Key: true}
+	files := map[string]bool{c.Broker.SecretFile: true, c.Broker.TLS.Key: true, c.Gateway.TLS.Key: true}
 	var walk func(v reflect.Value)
 	walk = func(v reflect.Value) {
 		switch value := v.Interface().(type) {

@@ -11,9 +11,9 @@ func TestAllFilesWithSecretsAreNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Broker.TLS.Key, c.Gateway.TLS.Key = "/keys/{service}.key", "/keys/gateway.key"
+	c.Broker.TLS.Key, c.Gateway.TLS.Key, c.Broker.SecretFile = "/keys/{service}.key", "/keys/gateway.key", "/keys/broker"
 	files := c.SecretFiles()
-	for _, want := range []string{"/keys/{service}.key", "/keys/gateway.key", c.Access.Issuers["company"].ClientSecret.File, c.Queues["shop-main"].Steps.Secrets["REGISTRY_TOKEN"].File, c.Broker.SASL.Secret.File} {
+	for _, want := range []string{"/keys/{service}.key", "/keys/gateway.key", "/keys/broker", c.Access.Issuers["company"].ClientSecret.File, c.Queues["shop-main"].Steps.Secrets["REGISTRY_TOKEN"].File, c.Broker.SASL.Secret.File} {
 		if !slices.Contains(files, want) {
 			t.Errorf("%s is not among %v", want, files)
 		}

@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"landfall.build/platform/bounds"
 	"landfall.build/platform/configuration"
+	"landfall.build/platform/journal/rights"
 	"landfall.build/platform/outbound"
 	"landfall.build/platform/sandbox"
 	"landfall.build/services/builder/execution"
@@ -177,14 +179,17 @@ func (s *session) makeShared(queues []string) {
 	}
 }
 
-// hide returns what no step sees: the folder of this service, and the files of secrets.
+// hide returns what no step sees: the folder of this service, and the files of secrets that the configuration names, those of other services
+// too.
 func (s *session) hide() []string {
-	list := append([]string{s.dir}, s.Configuration.Builder.Outputs.SecretFiles()...)
-	for _, queue := range s.Configuration.Queues {
-		for _, secret := range queue.Steps.Secrets {
-			if secret.File != "" {
-				list = append(list, secret.File)
-			}
+	list := []string{s.dir}
+	for _, file := range s.Configuration.SecretFiles() {
+		if !strings.Contains(file, configuration.ServicePlaceholder) {
+			list = append(list, file)
+			continue
+		}
+		for _, service := range rights.Accounts() {
+			list = append(list, strings.ReplaceAll(file, configuration.ServicePlaceholder, service))
 		}
 	}
 	slices.Sort(list)
