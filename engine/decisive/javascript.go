@@ -198,11 +198,40 @@ func tap(lines []string, tree Tree) (found []finding) {
 			return l == "..." || strings.HasPrefix(l, "not ok ") || strings.HasPrefix(l, "ok ")
 		})
 		f, own := tapFinding(lines[i+1:end], m[2], tree)
-		if f.at = i; own {
-			found = append(found, f)
+		if !own {
+			continue
 		}
+		if thrown := tapThrown(lines[:i], m[2], tree); thrown.text != "" {
+			f = thrown
+		}
+		f.at = i
+		found = append(found, f)
 	}
 	return found
+}
+
+// tapThrown returns what ended a file of tests before it told of any: node prints it as comments above the file's title. The text is
+// "" if nothing did.
+func tapThrown(before []string, title string, tree Tree) (f finding) {
+	last := len(before) - 2
+	if last < 0 || before[last+1] != "# Subtest: "+title || !strings.HasPrefix(before[last], "# Node.js v") {
+		return f
+	}
+	const most = 60
+	var says []string
+	for i := max(0, last-most); i < last; i++ {
+		comment, is := strings.CutPrefix(before[i], "# ")
+		if !is {
+			says = nil
+			continue
+		}
+		says = append(says, comment)
+	}
+	if thrown := nodeThrows(says, tree); len(thrown) > 0 {
+		f = thrown[len(thrown)-1]
+		f.class = min(f.class, failedTest)
+	}
+	return f
 }
 
 // unquoted returns a value of YAML without the quotes around it.
