@@ -2,6 +2,7 @@ package audit
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 
 	"landfall.build/engine/targets"
@@ -19,15 +20,46 @@ type task struct {
 // end (M27), otherwise in the order of the commits, in which a worktree changes least from one to the next.
 type agenda struct {
 	waiting []*task
+	// running are those that were taken and not released.
+	running []*task
+	// has is how much there is of each resource. Of one that it does not name a single step may take.
+	has map[string]int
 }
 
 func (a *agenda) add(t *task) { a.waiting = append(a.waiting, t) }
 
-// take removes and returns the next task; nil if none waits. usual is how long a target takes, as far as is known.
+// fits reports whether what a task takes is free. While nothing runs, all is.
+func (a *agenda) fits(t *task) bool {
+	exclusive, resources, _ := targets.Claims(t.target.Commands)
+	if len(exclusive)+len(resources) == 0 {
+		return true
+	}
+	taken := map[string]int64{}
+	for _, other := range a.running {
+		alone, of, _ := targets.Claims(other.target.Commands)
+		if slices.ContainsFunc(alone, func(name string) bool { return slices.Contains(exclusive, name) }) {
+			return false
+		}
+		for _, r := range of {
+			taken[r.Name] += r.Amount
+		}
+	}
+	return !slices.ContainsFunc(resources, func(r targets.Resource) bool {
+		return taken[r.Name] > 0 && taken[r.Name]+r.Amount > int64(a.has[r.Name])
+	})
+}
+
+// release gives back what a task has taken.
+func (a *agenda) release(t *task) {
+	a.running = slices.DeleteFunc(a.running, func(o *task) bool { return o == t })
+}
+
+// take removes and returns the next task; nil if none waits, or if all that do wait for what others have taken. usual is how long a
+// target takes, as far as is known.
 func (a *agenda) take(usual map[string]time.Duration) *task {
 	best, slowness := -1, -1
 	for i, t := range a.waiting {
-		if s := slow(usual[t.target.Name]); s > slowness {
+		if s := slow(usual[t.target.Name]); s > slowness && a.fits(t) {
 			best, slowness = i, s
 		}
 	}
@@ -36,6 +68,7 @@ func (a *agenda) take(usual map[string]time.Duration) *task {
 	}
 	t := a.waiting[best]
 	a.waiting = append(a.waiting[:best], a.waiting[best+1:]...)
+	a.running = append(a.running, t)
 	return t
 }
 

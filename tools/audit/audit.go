@@ -42,6 +42,8 @@ type Options struct {
 	Steps configuration.Steps
 	// Workers is how many steps run at the same time; at least 1.
 	Workers int
+	// Resources is how much there is of what steps take. Of one that is not named a single step takes at a time.
+	Resources map[string]int
 	// Retries is how often a step that did not pass is run again; one that passes then is flaky, not red.
 	Retries int
 	// Full runs every target at every commit, equal ones too.

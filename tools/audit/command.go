@@ -43,7 +43,9 @@ type flags struct {
 	config, queue          string
 	environment            map[string]string
 	workers, retries       int
-	full, cold, asJSON     bool
+	// resources is how much there is of what steps take, as the configuration has it of its builder.
+	resources          map[string]int
+	full, cold, asJSON bool
 }
 
 // Command is `landfall audit`. Its error is a NotGreen if a commit is not green.
@@ -133,7 +135,7 @@ func (f *flags) run(ctx context.Context, out, progress io.Writer, logger *slog.L
 	}
 	meter := NewMeter(progress)
 	auditor, err := New(Options{
-		Repo: repo, Queue: queue.Name, Analysis: queue.Analysis, Steps: queue.Steps, Workers: max(1, f.workers), Retries: f.retries, Full: f.full,
+		Repo: repo, Queue: queue.Name, Analysis: queue.Analysis, Steps: queue.Steps, Workers: max(1, f.workers), Resources: f.resources, Retries: f.retries, Full: f.full,
 		Dir: dir, Logger: logger, Progress: meter.Show,
 	})
 	if err != nil {
@@ -178,6 +180,7 @@ func (f *flags) settings(ctx context.Context) (queue configuration.Queue, named 
 		if err != nil {
 			return queue, false, err
 		}
+		f.resources = config.Builder.Resources
 		if queue, err = f.choose(ctx, config, file); err != nil {
 			return queue, false, err
 		}

@@ -43,15 +43,18 @@ type worker struct {
 type round struct {
 	auditor *Auditor
 	mu      sync.Mutex
-	agenda  *agenda
-	report  *Report
-	shown   Progress
-	err     error
+	// freed is told when a task has ended: another one may take what it had.
+	freed  *sync.Cond
+	agenda *agenda
+	report *Report
+	shown  Progress
+	err    error
 }
 
 // run carries out the agenda.
 func (a *Auditor) run(ctx context.Context, wanted *agenda, report *Report) error {
 	r := &round{auditor: a, agenda: wanted, report: report, shown: Progress{Total: len(wanted.waiting)}}
+	r.freed, wanted.has = sync.NewCond(&r.mu), a.o.Resources
 	if err := a.startWorkers(ctx, min(a.o.Workers, r.shown.Total)); err != nil {
 		return err
 	}
@@ -86,10 +89,15 @@ func (a *Auditor) startWorkers(ctx context.Context, n int) error {
 	return nil
 }
 
+// next returns the task to be run now, nil if the round is over.
 func (r *round) next() *task {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.agenda.take(r.auditor.usual)
+	for t == nil && len(r.agenda.waiting) > 0 && r.err == nil {
+		r.freed.Wait()
+		t = r.agenda.take(r.auditor.usual)
+	}
 	if t != nil {
 		r.shown.Running = append(r.shown.Running, t.target.Name)
 		r.show()
@@ -103,12 +111,15 @@ func (r *round) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
+	r.freed.Broadcast()
 }
 
 // finished notes a task that has its verdict.
 func (r *round) finished(t *task, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.agenda.release(t)
+	r.freed.Broadcast()
 	r.auditor.usual[t.target.Name] = took
 	r.report.Steps += t.finding.Runs
 	r.report.Busy += took
