@@ -437,9 +437,9 @@ type tally struct {
 	total, done, failed int
 	// tolerated are quarantined ones among done that did not pass: they may run again.
 	tolerated int
-	// begun is set once a step runs or has run.
-	begun bool
-	last  time.Time
+	// running is how many run now.
+	running int
+	last    time.Time
 }
 
 // tallyOf returns how far a build is. It counts again only if something changed since it last did.
@@ -463,14 +463,16 @@ func (q *Queue) countSteps(b *build) (t tally) {
 		}
 		v := version{w.Target, w.Hash}
 		a, lease := q.steps.settling(v), q.steps.leases[v]
-		t.begun = t.begun || w.Hash != "" && (a != nil || lease != nil)
+		running := lease != nil && w.Hash != "" && b.aborted == "" && (a == nil || a.outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED)
+		if running {
+			t.running++
+		}
 		if a == nil || w.Hash == "" || b.aborted != "" && a.finished.After(b.endedAt) { // another build proved it later
 			continue
 		}
 		if a.finished.After(t.last) {
 			t.last = a.finished
 		}
-		running := lease != nil && b.aborted == ""
 		switch {
 		case a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED:
 			t.done++
@@ -525,7 +527,7 @@ func (q *Queue) shownBuild(b *build, withSteps bool) Build {
 	t := q.tallyOf(b)
 	out := Build{
 		Build: b.id, Base: b.fact.Base, Assumed: b.assumed(), Why: b.why(), Needed: b.fact.Needed, Message: b.aborted,
-		ScheduledAt: b.at, EndedAt: b.endedAt, State: b.state(t), StepsDone: t.done, StepsTotal: t.total,
+		ScheduledAt: b.at, EndedAt: b.endedAt, State: b.state(t), StepsDone: t.done, StepsRunning: t.running, StepsTotal: t.total,
 	}
 	switch out.State {
 	case BuildRunning, BuildPreparing:

@@ -117,6 +117,8 @@ func (q *Queue) noEstimate(c *change, published string) string {
 		return eta.Held
 	case c.analysisMissing() && !node.GetAnalyzed():
 		return eta.NotAnalyzed
+	case c.analysis != nil && c.analysis.Outcome != "analyzed":
+		return "as it stands it cannot land"
 	case !node.GetAnalyzed():
 		if len(q.unanalyzedBefore(c.admission.Change)) > 0 {
 			return "changes ahead of it are not analysed yet"
@@ -125,11 +127,8 @@ func (q *Queue) noEstimate(c *change, published string) string {
 	case onMainline(node) == eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED:
 		return eta.Blocked
 	}
-	if published == "" && q.vague(c.ref()) {
+	if published == "" && q.vague(c.ref()) { // what waits for it has as wide an interval
 		return eta.NoDurations
-	}
-	if published == "" && slices.ContainsFunc(node.GetAhead(), func(a *eventsv1.Ahead) bool { return q.vague(refOf(a.Change)) }) {
-		return eta.WaitsForUnknown
 	}
 	switch published {
 	case eta.WaitsForUnknown:
@@ -140,7 +139,7 @@ func (q *Queue) noEstimate(c *change, published string) string {
 			}
 		}
 		if _, by := q.stuckAhead(ahead); by != "" && len(q.lineup.Pending(by).Holds) > 0 {
-			return published + ": " + by + " is held"
+			return published + ": " + by + " is held; it is decided before that if its steps pass both with and without it"
 		}
 	case eta.Paused, eta.PausedByRemote, eta.Held, eta.NotAnalyzed:
 		return notEstimated

@@ -150,6 +150,30 @@ func TestAnAssumptionThatHasComeAboutIsNotTold(t *testing.T) {
 	expect("A build is running: 0 of 1 step done.")
 }
 
+// TestTheBuildOfWhichAStepRunsIsTheOneThatIsTold, with its steps alone.
+func TestTheBuildOfWhichAStepRunsIsTheOneThatIsTold(t *testing.T) {
+	b := newBlame(t, "j", "c")
+	b.node("c", []string{"j"}, 0, 0, "b2", "//x")
+	b.Schedule(main, "b1", "c", []string{"j"}, "//x", "//y", "//z")
+	b.Prepare(main, "b1", "c", "//x", "//y", "//z")
+	b.Schedule(main, "b2", "c", nil, "//x")
+	b.Prepare(main, "b2", "c", "//x")
+	expect := func(why string, running, total int) {
+		t.Helper()
+		b.Read(main, func(q *view.Queue) {
+			s, _ := q.Summary("c")
+			if s.Why != why || s.StepsRunning != running || s.StepsTotal != total || s.StepsDone != 0 || s.State != view.StateTesting || s.RunningBuilds != 2 {
+				t.Errorf("%+v, want %q with %d of %d running", s, why, running, total)
+			}
+		})
+	}
+	expect("A build waits for a worker, assuming that j lands; and 1 more build.", 0, 3)
+	b.Fold(main, events.TopicBuilds, &eventsv1.StepLeased{Target: "//x", Hash: apitest.VersionOf("b2", "//x"), Attempt: 1, Lease: "l", Worker: "w", Build: "b2", StampUs: apitest.Start.UnixMicro(), UntilUs: 1 << 60})
+	expect("A build is running: 0 of 1 step done; and 1 more build.", 1, 1)
+	b.Fold(main, events.TopicBuilds, &eventsv1.StepFinished{Target: "//x", Hash: apitest.VersionOf("b2", "//x"), Attempt: 1, Build: "b2", Outcome: eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN})
+	expect("A build waits for a worker, assuming that j lands; and 1 more build.", 0, 3)
+}
+
 // TestWhyTheWholeRepositoryWasVerifiedIsToldOfARejection: pnpm does not say which file it cannot read.
 func TestWhyTheWholeRepositoryWasVerifiedIsToldOfARejection(t *testing.T) {
 	const whole, why = "//:repository", "pnpm-workspace.yaml:1: this YAML is not understood"

@@ -539,7 +539,7 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 			}
 		}
 		if len(f.With) > 0 {
-			text += " on top of " + names(f.With)
+			text += " on top of " + names(newestFirst(f.With))
 		}
 	case WhoseMainline:
 		red := q.redOnMainline(f.Target, a)
@@ -559,11 +559,11 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 		}
 	case WhoseAhead:
 		landed := slices.ContainsFunc(f.With, func(id string) bool { return q.lineup.RequirementState(id) != lineup.Pending })
-		where := verb(len(f.With), "which is", "which are") + " ahead of it"
+		with, where := f.With, verb(len(f.With), "which is", "which are")+" ahead of it"
 		if landed {
-			where = "which landed before it"
+			with, where = newestFirst(with), "which landed before it"
 		}
-		text = "your change breaks " + f.Target + " only together with " + names(f.With) + ", " + where
+		text = "your change breaks " + f.Target + " only together with " + names(with) + ", " + where
 		if len(f.With) == 1 && !landed && q.failsIn(f.With[0], f.Target) {
 			text = f.Target + " fails in " + f.With[0] + ", which is ahead of your change, by itself"
 		}
@@ -572,7 +572,7 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 		case a.outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED:
 			text = f.Target + " " + outcomeText(a.outcome) + "; that blames nobody"
 		case len(f.With) > 0 && !slices.ContainsFunc(f.With, func(id string) bool { return q.lineup.RequirementState(id) != lineup.Landed }):
-			text = f.Target + " fails on top of " + names(f.With) + ", which landed before it; it was not built without " + verb(len(f.With), "it", "them")
+			text = f.Target + " fails on top of " + names(newestFirst(f.With)) + ", which landed before it; it was not built without " + verb(len(f.With), "it", "them")
 			if c.analysis.creates(f.Target) {
 				text = f.Target + " is new with your change, and" + strings.TrimPrefix(text, f.Target)
 			}
@@ -583,7 +583,7 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 		}
 	}
 	if known := q.knownFlake(f.Target); known != "" && f.Whose != WhoseMainline {
-		text += " (" + known + ")"
+		text += " (" + known + "; it may have failed by chance)"
 	}
 	step := a.shown()
 	step.Lines = f.Lines
@@ -599,6 +599,13 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 		text += ": " + strings.TrimRight(why, ".")
 	}
 	return text
+}
+
+// newestFirst returns changes that have landed with the last one first: it is the likeliest to be at fault.
+func newestFirst(landed []string) []string {
+	out := slices.Clone(landed)
+	slices.Reverse(out)
+	return out
 }
 
 // mainlineLines returns the decisive lines of the run that made a target red on the mainline, none if that is not kept.

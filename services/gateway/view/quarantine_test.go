@@ -48,7 +48,7 @@ func TestARejectionNamesAKnownFlake(t *testing.T) {
 	}
 	b.build("b1", "c", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
 	b.Reject(main, "c", "b1", "//x", 1)
-	b.expect("c", "//x", view.WhoseYours, nil, "your change breaks //x (a known flake: 2 of its last 4 versions that passed had failed before, with nothing changed): x/a.go:12: want 3, got 4")
+	b.expect("c", "//x", view.WhoseYours, nil, "your change breaks //x (a known flake: 2 of its last 4 versions that passed had failed before, with nothing changed; it may have failed by chance): x/a.go:12: want 3, got 4")
 	b.build("b2", "d", "m", nil, []string{"//y"}, []eventsv1.StepOutcome{stepFailed})
 	b.Reject(main, "d", "b2", "//y", 1)
 	b.expect("d", "//y", view.WhoseYours, nil, "your change breaks //y: y/a.go:12: want 3, got 4")

@@ -49,9 +49,11 @@ type GraphFuture struct {
 	// State is that of the build.
 	State string `json:"state"`
 	// Needed is how likely its result is to be needed.
-	Needed     float64 `json:"needed"`
-	StepsDone  int     `json:"steps_done"`
-	StepsTotal int     `json:"steps_total"`
+	Needed    float64 `json:"needed"`
+	StepsDone int     `json:"steps_done"`
+	// StepsRunning is how many run now.
+	StepsRunning int `json:"steps_running,omitempty"`
+	StepsTotal   int `json:"steps_total"`
 	// Dead: a change that it assumes has left the queue without landing.
 	Dead bool `json:"dead,omitempty"`
 }
@@ -89,7 +91,7 @@ func (q *Queue) graphFutures(c *change) (futures []GraphFuture) {
 			continue
 		}
 		t := q.tallyOf(b)
-		f := GraphFuture{Assumed: []string{}, State: b.state(t), Needed: b.fact.Needed, StepsDone: t.done, StepsTotal: t.total}
+		f := GraphFuture{Assumed: []string{}, State: b.state(t), Needed: b.fact.Needed, StepsDone: t.done, StepsRunning: t.running, StepsTotal: t.total}
 		for _, a := range b.assumedRefs() {
 			of := refOf(a)
 			if q.pendingAt(of) != nil {

@@ -163,9 +163,9 @@ func (q *Queue) summary(c *change, s standing, why Reason) Summary {
 		out.Held = len(entry.Holds) > 0
 		out.Blocked = s.state == StateWaiting && len(blockedTargets(s.node)) > 0
 	}
-	for _, b := range s.running {
-		out.StepsDone += b.StepsDone
-		out.StepsTotal += b.StepsTotal
+	if len(s.running) > 0 && s.state == StateTesting {
+		b := s.told()
+		out.StepsDone, out.StepsRunning, out.StepsTotal = b.StepsDone, b.StepsRunning, b.StepsTotal
 	}
 	if !c.pending() {
 		out.FinishedAt, out.Urgent, out.Failure = c.end.at, false, q.fault(c)

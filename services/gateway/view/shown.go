@@ -51,9 +51,11 @@ type Summary struct {
 	Blocked bool `json:"blocked,omitempty"`
 	// Urgent: somebody moved it ahead.
 	Urgent bool `json:"urgent,omitempty"`
-	// RunningBuilds, StepsDone and StepsTotal are over the builds that run at this moment.
+	// RunningBuilds is how many builds there are for it at this moment. The steps are those of the one that Why tells of: the first of
+	// which a step runs, or the first. While none runs, they wait for workers.
 	RunningBuilds int       `json:"running_builds"`
 	StepsDone     int       `json:"steps_done"`
+	StepsRunning  int       `json:"steps_running,omitempty"`
 	StepsTotal    int       `json:"steps_total"`
 	AdmittedAt    time.Time `json:"admitted_at"`
 	FinishedAt    time.Time `json:"finished_at,omitzero"`
@@ -243,15 +245,17 @@ type Build struct {
 	State string `json:"state"`
 	Base  string `json:"base"`
 	// Assumed are the changes ahead that it takes as landed, in queue order.
-	Assumed     []string  `json:"assumed"`
-	Why         string    `json:"why,omitempty"`
-	Message     string    `json:"message,omitempty"`
-	Needed      float64   `json:"needed"`
-	StepsDone   int       `json:"steps_done"`
-	StepsTotal  int       `json:"steps_total"`
-	ScheduledAt time.Time `json:"scheduled_at"`
-	EndedAt     time.Time `json:"ended_at,omitzero"`
-	Steps       []Step    `json:"steps,omitempty"`
+	Assumed   []string `json:"assumed"`
+	Why       string   `json:"why,omitempty"`
+	Message   string   `json:"message,omitempty"`
+	Needed    float64  `json:"needed"`
+	StepsDone int      `json:"steps_done"`
+	// StepsRunning is how many run now. While none does, what is left waits for workers.
+	StepsRunning int       `json:"steps_running,omitempty"`
+	StepsTotal   int       `json:"steps_total"`
+	ScheduledAt  time.Time `json:"scheduled_at"`
+	EndedAt      time.Time `json:"ended_at,omitzero"`
+	Steps        []Step    `json:"steps,omitempty"`
 }
 
 // States of steps, besides the outcomes below.

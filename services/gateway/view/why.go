@@ -52,6 +52,11 @@ func (q *Queue) standingOf(c *change, position int) standing {
 	return s
 }
 
+// told is the running build that people are told of: the first of which a step runs, or the first.
+func (s standing) told() Build {
+	return s.running[max(0, slices.IndexFunc(s.running, func(b Build) bool { return b.StepsRunning > 0 }))]
+}
+
 // awaitsSteps reports whether steps have to pass before a change can be decided: those are known.
 func (s standing) awaitsSteps() bool {
 	return s.state != StatePassed && s.node != nil && s.node.Analyzed && len(blockedTargets(s.node)) == 0
@@ -270,12 +275,14 @@ func (c *change) analysisMissing() bool { return c == nil || c.analysis == nil }
 
 func (q *Queue) buildReasons(c *change, s standing) []Reason {
 	if len(s.running) > 0 {
-		begun := func(b Build) bool { return q.tallyOf(q.builds.byID[b.Build]).begun }
-		b := s.running[max(0, slices.IndexFunc(s.running, begun))]
+		b := s.told()
 		text := "Its build is being prepared"
 		switch {
-		case b.State == BuildRunning && !begun(b):
+		case b.State == BuildRunning && b.StepsRunning == 0:
 			text = "A build waits for a worker"
+			if b.StepsDone > 0 {
+				text += fmt.Sprintf(": %d of %s done", b.StepsDone, count(b.StepsTotal, "step"))
+			}
 		case b.State == BuildRunning:
 			text = fmt.Sprintf("A build is running: %d of %s done", b.StepsDone, count(b.StepsTotal, "step"))
 			if cache := q.fillingFor(b.Build); cache != "" {
@@ -295,7 +302,7 @@ func (q *Queue) buildReasons(c *change, s standing) []Reason {
 	if place == 0 || s.node == nil || !s.node.Analyzed {
 		return nil
 	}
-	text := "It is " + ordinal(place) + " in line for a worker"
+	text := "It is " + ordinal(place) + " in line to be built"
 	running := q.runningBuilds()
 	switch pool := q.pool(); {
 	case pool != nil && pool.Busy >= pool.Workers:
@@ -321,11 +328,11 @@ func (q *Queue) ending(c *change) Reason {
 		r := Reason{Code: c.end.state.String()}
 		text := q.endText(c.end.reason, q.below(c.end.reason))
 		if f := q.fault(c); f != nil {
-			text = f.Sentence
+			text, r.Changes = f.Sentence, f.With
 		}
 		r.Sentence = strings.ToUpper(r.Code[:1]) + r.Code[1:] + ": " + text + "."
 		if other := c.end.reason.GetOther(); other != "" {
-			r.Changes = []string{other}
+			r.Changes = sortedUnique(append(slices.Clone(r.Changes), other))
 		}
 		for _, p := range c.end.reason.GetFailed() {
 			r.Targets = append(r.Targets, p.GetVersion().GetTarget())

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { Ask, send } from "./act"
 import { Dialog, Header, Leaving, openDialog, SignedOut, Wide } from "./frame"
-import { signedIn, useMay, who } from "./me"
+import { me, signedIn, useMay, who } from "./me"
 import type { AccessExplanation, Permission, Token, TokenBody, TokenList, TokenReply } from "./openapi"
 import { Connecting } from "./queues"
 import { failureOf, useRead } from "./read"
@@ -56,7 +56,7 @@ function You() {
       <h2>You</h2>
       <dl class="about">
         <Row name="name">
-          <bdi>{plain(reader.name || reader.subject || "not given")}</bdi>
+          <bdi>{plain(reader.name || reader.subject || me.value || "not given")}</bdi>
         </Row>
         {signedIn.value && (
           <Row name="known as">

@@ -28,7 +28,7 @@ function actionsOf(c: Change): Action[] {
   const out: Action[] = []
   if (c.position !== 1) out.push({ name: "Move to front", does: "priority", needs: "move", asks: "It comes before all other changes, with the changes that it requires.", body: { front: true } })
   for (const h of held) out.push({ name: held.length > 1 ? `Release ${h.name}` : "Release", does: "release", needs: "hold", asks: `It may land again. It was held by ${h.who || "somebody"}${h.why ? `: ${h.why}` : ""}.`, body: { hold: h.name } })
-  if (held.length === 0) out.push({ name: "Hold", does: "hold", needs: "hold", asks: "It is built, and does not land until it is released." })
+  if (held.length === 0) out.push({ name: "Hold", does: "hold", needs: "hold", asks: "It is built, and does not land until it is released. Changes behind it that meet it may wait as long." })
   if (c.blocked) out.push({ name: "Retry", does: "retry", needs: "retry", asks: "What failed on the mainline and with the change is verified again." })
   out.push({ name: "Cancel", does: "cancel", needs: "cancel", asks: "It leaves the queue and does not land.", danger: true })
   return out
@@ -63,7 +63,7 @@ export function Actions({ of }: { of: Change }) {
       {all
         .filter((a) => may(a.needs).allowed)
         .map((a) => (
-          <button key={a.name} type="button" class={a.danger ? "danger" : ""} aria-haspopup="dialog" onClick={() => ask(a)}>
+          <button key={all.filter((b) => b.needs === a.needs).length > 1 ? a.name : a.needs} type="button" class={a.danger ? "danger" : ""} aria-haspopup="dialog" onClick={() => ask(a)}>
             {a.name}
           </button>
         ))}
@@ -128,7 +128,7 @@ function OfQueue({ queue, name, does, needs, title, asks }: { queue: string; nam
 
 // several are actions on all changes that are picked. fits reports whether one makes sense for a change.
 const several: (Action & { fits: (s: Summary) => boolean | undefined })[] = [
-  { name: "Hold", does: "hold", needs: "hold", asks: "They are built, and do not land until they are released.", fits: (s) => !final(s.state) && !s.held },
+  { name: "Hold", does: "hold", needs: "hold", asks: "They are built, and do not land until they are released. Changes behind them that meet them may wait as long.", fits: (s) => !final(s.state) && !s.held },
   { name: "Release", does: "release", needs: "hold", asks: "They may land again.", fits: (s) => !!s.held },
   { name: "Move to front", does: "priority", needs: "move", asks: "They come before all other changes, in the order that they have.", body: { front: true }, fits: (s) => !final(s.state) },
   { name: "Retry", does: "retry", needs: "retry", asks: "What has left is put into the queue once more, at its end. Of what waits for the mainline, what failed is verified again.", fits: (s) => s.blocked || (final(s.state) && s.state !== "landed") },

@@ -1,7 +1,7 @@
 // The page of a queue's figures by week, from the history.
 
 import { useMemo } from "preact/hooks"
-import { Notice } from "./frame"
+import { Notice, Reading } from "./frame"
 import type { Analytics as Figures, WeekOfWaits } from "./openapi"
 import { Plot, type Line } from "./plot"
 import { QueuePage } from "./queuepage"
@@ -37,7 +37,7 @@ function Known({ queue }: { queue: string }) {
         {plain(wrong)}
       </p>
     )
-  if (!value) return <p class="soft">Asking the history…</p>
+  if (!value) return <Reading what="the history" />
   if (value.missing)
     return (
       <Notice title="There is no history">

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact"
 import { useEffect } from "preact/hooks"
 import { Actions } from "./act"
 import { Failed, Futures, Landed, Said, Timeline, Waits } from "./facts"
-import { Header, Notice } from "./frame"
+import { Header, Notice, Reading } from "./frame"
 import { Numbers } from "./numbers"
 import type { Change as Detail } from "./openapi"
 import { Progress } from "./progress"
@@ -13,7 +13,7 @@ import { Revisions } from "./revisions"
 import { at, queuePath } from "./router"
 import { detailOf, queues, watch } from "./store"
 import { Times } from "./times"
-import { Ago, Eta, plain, plural, State, Sure, webLink } from "./words"
+import { Ago, Eta, plain, plural, shown, State, Sure, webLink } from "./words"
 
 export function Change({ queue, id }: { queue: string; id: string }) {
   const known = queues.value
@@ -47,7 +47,7 @@ export function Change({ queue, id }: { queue: string; id: string }) {
                 </p>
               </Notice>
             ) : (
-              <p class="soft">Reading the change…</p>
+              <Reading what="the change" />
             )}
           </>
         )}
@@ -81,7 +81,7 @@ function Known({ of }: { of: Detail }) {
         )}
       </p>
       <div class="line standing">
-        <State name={of.state} />
+        <State name={shown(of)} />
         {of.held && <span class="state held">‖ held</span>}
         {of.urgent && <span class="state urgent">↑ front</span>}
         {of.position && <span>{of.position === 1 ? "first in the queue" : `place ${of.position} in the queue`}</span>}

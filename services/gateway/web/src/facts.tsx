@@ -7,7 +7,7 @@ import { Log, logName } from "./log"
 import { changePath, choose, query } from "./router"
 import { queues } from "./store"
 import { Progress } from "./progress"
-import { Ago, Clock, duration, plain, plural, sentence, State } from "./words"
+import { Ago, Clock, duration, plain, plural, sentence, shown, State } from "./words"
 
 // ChangeLink leads to a change, by its title where that is known.
 export function ChangeLink({ queue, id, title }: { queue: string; id: string; title?: string }) {
@@ -41,7 +41,15 @@ export function Failed({ of }: { of: Change }) {
   return (
     <section class="failed">
       <h2>What failed</h2>
-      {!of.why.includes(f?.sentence ?? r!.message) && <p>{plain(f?.sentence.startsWith(f.target) ? `${f.sentence}.` : sentence(f?.sentence ?? r!.message))}</p>}
+      {!of.why.includes(f?.sentence ?? r!.message) && <p><Linked queue={of.queue} ids={f?.with ?? []} title={() => undefined} text={f?.sentence.startsWith(f.target) ? `${f.sentence}.` : sentence(f?.sentence ?? r!.message)} /></p>}
+      {f?.with && f.with.length > mostNamed && (
+        <p>
+          All that it was built on top of, the last to land first:{" "}
+          <span class="names">
+            {f.with.map((id) => <ChangeLink key={id} queue={of.queue} id={id} />).reverse()}
+          </span>
+        </p>
+      )}
       {f && f.lines.length > 0 && (
         <pre class="block decisive" tabIndex={0}>
           {f.lines.map(plain).join("\n")}
@@ -284,7 +292,7 @@ const mostNamed = 3
 function joined(names: string[], most = mostNamed): string {
   const left = Math.max(0, names.length - most)
   const apart = names.slice(left).map((name) => `\u2068${plain(name)}\u2069`)
-  if (left > 0) apart.unshift(`${left} more`)
+  if (left > 0) return `${apart.join(", ")} and ${left} more`
   return apart.length < 2 ? apart.join("") : `${apart.slice(0, -1).join(", ")} and ${apart[apart.length - 1]}`
 }
 
@@ -299,6 +307,9 @@ export function assumes(of: Build, change: Change): string {
   return `if ${joined(assumed)} ${assumed.length === 1 ? "lands" : "land"}${none === "" ? "" : ` and ${none}`}`
 }
 
+// alike reports whether another build of the change reads the same: one was made on another commit of the mainline.
+const alike = (of: Build, change: Change) => (change.builds ?? []).some((b) => b.build !== of.build && assumes(b, change) === assumes(of, change))
+
 function Future({ of, change, open }: { of: Build; change: Change; open: boolean }) {
   const steps = (of.steps ?? []).filter((s) => live(of) || s.state !== "outstanding").sort((a, b) => bad(a) - bad(b))
   const left = (of.steps ?? []).length - steps.length
@@ -309,16 +320,19 @@ function Future({ of, change, open }: { of: Build; change: Change; open: boolean
         open={open || showsLog(of)}
         summary={
           <>
-            <State name={of.state === "finished" ? (steps.find((s) => bad(s) === 0)?.state ?? of.state) : of.state} />
-            {of.state === "running" && steps.some((s) => bad(s) === 0 && Date.parse(s.finished_at ?? "") >= Date.parse(of.scheduled_at)) && <span class="state failed">✗ a step failed</span>}
-            <span>{assumes(of, change)}</span>
+            <State name={of.state === "finished" ? (steps.find((s) => bad(s) === 0)?.state ?? of.state) : shown(of)} />
+            {of.state === "running" && steps.some((s) => bad(s) === 0 && Date.parse(s.finished_at ?? "") >= Date.parse(of.scheduled_at)) && <span class="state failed">✗ a step {steps.some((s) => s.state === "failed") ? "failed" : steps.find((s) => bad(s) === 0)!.state.replaceAll("_", " ")}</span>}
+            <span>
+              {assumes(of, change)}
+              {alike(of, change) && <span class="soft"> (on {of.base.slice(0, 12)})</span>}
+            </span>
             <span class="space" />
             {of.steps_total > 0 && <Progress done={of.steps_done} total={of.steps_total} />}
           </>
         }
       >
         {of.why && <p class="soft">{plain(of.why)}</p>}
-        {of.assumed.length > mostNamed && <p class="soft">It assumes that these land: {joined(of.assumed, of.assumed.length)}.</p>}
+        {of.assumed.length > mostNamed && <p class="soft">It assumes that these have landed, or do: {joined(of.assumed, of.assumed.length)}.</p>}
         {of.message && <p class="soft">{plain(of.message)}</p>}
         <Steps queue={change.queue} change={change.change} steps={steps} place={of.build} />
         {left > 0 && <p class="soft">{plural(left, "step")} did not run in it.</p>}

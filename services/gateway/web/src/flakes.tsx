@@ -4,7 +4,7 @@
 import { useSignal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
 import { Ask, send } from "./act"
-import { Notice, openDialog } from "./frame"
+import { Notice, openDialog, Reading } from "./frame"
 import { useMay } from "./me"
 import type { Flake, FlakeList, Quarantine, QuarantineList, RejectingTarget } from "./openapi"
 import { QueuePage } from "./queuepage"
@@ -30,7 +30,7 @@ function Known({ queue }: { queue: string }) {
   const { flakes, rejecting } = partOf<FlakeList>(`flakes ${queue}`).value ?? {}
   const quarantines = partOf<QuarantineList>(`quarantines ${queue}`).value?.quarantines
   const may = useMay(queue)
-  if (!flakes || !rejecting || !quarantines) return <p class="soft">Reading the targets…</p>
+  if (!flakes || !rejecting || !quarantines) return <Reading what="the targets" />
   const acts = !!may?.("quarantine").allowed
   const owner = query.value.get("owner") ?? ""
   const owners = [...new Set([...flakes, ...rejecting].flatMap((f) => f.owners ?? []))].sort()

@@ -242,8 +242,11 @@ const keys: [string, string][] = [
 
 const words: [string, string][] = [
   ["waiting", "in the queue, and nothing is built for it now"],
-  ["testing", "steps run for it, each on a tree that may become the mainline"],
+  ["scheduled", "a tree that may become the mainline was made for it, and its steps wait for workers"],
+  ["testing", "steps of it run"],
   ["passed", "all that it needs is proven; it lands next, or behind what is ahead of it"],
+  ["in 2–5 min", "when it is likely to be decided: in half of the cases, as its page says in more detail"],
+  ["P50, P95", "within how long half, and 95 of 100, of the changes landed that did so in the last four hours"],
   ["meets", "two changes affect the same target, or do not merge: the later one is tested with and without the earlier"],
   ["future", "the changes ahead that land, and those that do not; a build proves one"],
   ["rejected", "it breaks a target; revise it and ask again"],
@@ -315,7 +318,11 @@ export function Dialog({ title, close, children }: { title: string; close: () =>
     ref.current!.showModal()
     return () => {
       // Not close(): its event would come later, and close what has been opened since.
-      if (opener instanceof HTMLElement && document.activeElement === document.body) opener.focus() // the dialog was gone already
+      requestAnimationFrame(() => {
+        if (document.activeElement !== document.body) return
+        const to = opener instanceof HTMLElement && opener.isConnected ? opener : document.querySelector<HTMLElement>("h1")
+        to?.focus({ preventScroll: true })
+      })
     }
   }, [])
   return (
@@ -369,6 +376,11 @@ export function Wide({ name, heads, children }: { name: string; heads: string[];
       </table>
     </div>
   )
+}
+
+// Reading is shown in the place of what has not come yet.
+export function Reading({ what }: { what: string }) {
+  return <p class="soft">{status.value.live || at.value ? `Reading ${what}…` : `The gateway does not answer, so ${what} cannot be read yet. It is asked again.`}</p>
 }
 
 // Notice says what is not there, and what to do.

@@ -3,10 +3,11 @@
 
 import { computed, useComputed, useSignal, type ReadonlySignal, type Signal } from "@preact/signals"
 import { useEffect, useMemo, useRef } from "preact/hooks"
+import { Reading } from "./frame"
 import type { Graph, GraphFuture, GraphNode } from "./openapi"
 import { choose, query } from "./router"
 import { graphOf, watch } from "./store"
-import { plain, plural } from "./words"
+import { plain, plural, shown } from "./words"
 
 // foldFrom is from how many changes on lanes are drawn as densities, and part how many a part of the queue shows.
 const foldFrom = 200
@@ -58,7 +59,7 @@ export function lanesOf(nodes: Node[]): Lane[] {
 export function QueueGraph({ queue }: { queue: string }) {
   useEffect(() => watch({ graph: queue }), [queue])
   const graph = graphOf(queue).value
-  if (!graph) return <p class="soft">Reading the graph…</p>
+  if (!graph) return <Reading what="the graph" />
   const count = Object.keys(graph.changes).length
   if (count === 0) return <p class="soft">No change is in the queue.</p>
   return <Drawn graph={graph} count={count} />
@@ -311,9 +312,9 @@ function Future({ of, y, widest }: { of: GraphFuture; y: number; widest: number 
   const share = of.state === "passed" || of.state === "failed" ? 1 : of.steps_total > 0 ? of.steps_done / of.steps_total : 0
   const dead = of.dead === true
   return (
-    <g class={`future ${of.state}${dead ? " dead" : ""}`}>
+    <g class={`future ${shown(of)}${dead ? " dead" : ""}`}>
       <rect class="frame" x={-width / 2} y={y} width={width} height={cell - 2} />
-      {of.state === "running" && <rect x={-width / 2} y={y} width={width} height={cell - 2} fill="url(#running)" />}
+      {shown(of) === "running" && <rect x={-width / 2} y={y} width={width} height={cell - 2} fill="url(#running)" />}
       {share > 0 && <rect class="share" x={-width / 2} y={y} width={width * share} height={cell - 2} />}
       {dead && <line class="struck" x1={-width / 2 - 2} x2={width / 2 + 2} y1={y + cell / 2 - 1} y2={y + cell / 2 - 1} />}
     </g>
@@ -325,7 +326,7 @@ function Legend() {
     ["passed", "green"],
     ["failed", "red"],
     ["running", "running"],
-    ["open", "not begun"],
+    ["open", "no step of it runs"],
   ]
   return (
     <ul class="legend" aria-label="What the marks mean">
@@ -362,7 +363,7 @@ function edgeText(ahead: Node, n: Node, e: { targets?: string[]; merge_conflict?
 // said is what the graph shows of a change, in words.
 function said(n: Node, all: Map<string, Node>, behind: Map<string, string[]>): string {
   const name = (id: string) => (all.has(id) ? `#${all.get(id)!.position}` : plain(id))
-  const out = [`${short(n)} is ${n.state}${n.held ? " and held" : ""}.`]
+  const out = [`${short(n)} is ${n.state === "testing" ? shown({ state: n.state, steps_running: n.futures?.some((f) => f.steps_running) ? 1 : 0 }) : n.state}${n.held ? " and held" : ""}.`]
   const ahead = n.ahead ?? []
   if (ahead.length > 0) {
     const targets = [...new Set(ahead.flatMap((e) => e.targets ?? []))].map(plain)
@@ -371,7 +372,7 @@ function said(n: Node, all: Map<string, Node>, behind: Map<string, string[]>): s
   } else out.push("It meets nothing ahead.")
   for (const f of n.futures ?? []) {
     const when = f.assumed.length === 0 ? "on the mainline as it stands" : `if ${list(f.assumed.map(name), 3)} land${f.assumed.length === 1 ? "s" : ""}`
-    const how = f.state === "passed" ? "green" : f.state === "failed" ? "red" : f.state === "running" ? `running, ${f.steps_done} of ${f.steps_total} steps done,` : f.state
+    const how = f.state === "passed" ? "green" : f.state === "failed" ? "red" : f.state === "running" ? `${shown(f)}, ${f.steps_done} of ${plural(f.steps_total, "step")} done,` : f.state
     out.push(`${how[0]!.toUpperCase()}${how.slice(1)} ${when}${f.dead ? ", which cannot come about any more" : ""}.`)
   }
   const waiting = behind.get(n.id) ?? []

@@ -67,7 +67,7 @@ export function Moving({ of }: { of: Overview }) {
       </span>
     )
   if (of.pending === 0) return <span class="state waiting">○ idle</span>
-  if (of.mainline_red?.length && of.testing + of.passed === 0) return <span class="state rejected">▲ mainline red</span>
+  if (of.mainline_red?.length) return <span class="state rejected">▲ mainline red{of.testing + of.passed > 0 && ", others move"}</span>
   return <span class="state passed">● moving</span>
 }
 
@@ -91,6 +91,7 @@ export function Figures({ of }: { of: Overview }) {
       ) : of.workers > 0 && (
         <Figure name="builds" value={`${of.running_builds} of ${of.workers}`} />
       )}
+      {of.mainline_unproven ? <Figure name="of the mainline" value={`${of.mainline_unproven.toLocaleString()} to prove`} title="Targets that the mainline had before the queue, and that nothing has proven yet. Workers prove them while they are idle." /> : null}
       {pace?.last_landed_at && (
         <div class="last">
           <dt>last landing</dt>
@@ -118,18 +119,20 @@ function Figure({ name, value, title }: { name: string; value: string; title?: s
 }
 
 const bars = 24
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" })
 
 // Landings is a bar for each ten minutes of the last four hours.
 export function Landings({ of }: { of: Pace }) {
   const last = useNow((now) => Math.floor((now - Date.parse(of.since)) / 600_000), [of.since])
   const counts = Array.from({ length: bars }, (_, i) => of.landed[last - bars + 1 + i] ?? 0)
   const most = Math.max(4, ...counts)
+  const time = (i: number) => clock.format(Date.parse(of.since) + i * 600_000)
   const sum = counts.reduce((a, b) => a + b, 0)
   return (
-    <svg class="landings" viewBox={`0 0 ${bars * 6} 24`} role="img" aria-label={`${plural(sum, "change")} landed in the last four hours, ${counts[bars - 1]} in these ten minutes.`}>
+    <svg class="landings" viewBox={`0 0 ${bars * 6} 24`} role="img" aria-label={`${plural(sum, "change")} landed in the last four hours, ${counts[bars - 1]} since ${time(last)}.`}>
       {counts.map((n, i) => (
         <rect key={i} x={i * 6} width={5} y={n ? 23 - (22 * n) / most : 23} height={n ? (22 * n) / most + 1 : 1} class={n ? "some" : "none"}>
-          <title>{`${n} landed, ${(bars - 1 - i) * 10} to ${(bars - i) * 10} min ago`}</title>
+          <title>{`${n} landed ${i === bars - 1 ? `since ${time(last)}` : `from ${time(last - bars + 1 + i)} to ${time(last - bars + 2 + i)}`}`}</title>
         </rect>
       ))}
     </svg>

@@ -1,7 +1,7 @@
 // The page of a queue's models: what predicts, what was trained, and how good each is.
 
 import { Ask, send } from "./act"
-import { openDialog } from "./frame"
+import { openDialog, Reading } from "./frame"
 import { useMay } from "./me"
 import type { ModelCard, ModelEntry, ModelList } from "./openapi"
 import { QueuePage } from "./queuepage"
@@ -40,7 +40,7 @@ function Known({ queue }: { queue: string }) {
         {plain(wrong)}
       </p>
     )
-  if (!value) return <p class="soft">Reading the models…</p>
+  if (!value) return <Reading what="the models" />
   const acts = may?.("models").allowed
   return (
     <>

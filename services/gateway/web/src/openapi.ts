@@ -564,6 +564,7 @@ export interface GraphFuture {
   state: "preparing" | "running" | "passed" | "failed" | "aborted" | "unusable" | "finished"
   needed: number
   steps_done: number
+  steps_running?: number
   steps_total: number
   dead?: boolean
 }
@@ -680,6 +681,7 @@ export interface Summary {
   urgent?: boolean
   running_builds: number
   steps_done: number
+  steps_running?: number
   steps_total: number
   admitted_at: string
   finished_at?: string
@@ -1042,6 +1044,7 @@ export interface Build {
   message?: string
   needed: number
   steps_done: number
+  steps_running?: number
   steps_total: number
   scheduled_at: string
   ended_at?: string

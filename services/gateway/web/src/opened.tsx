@@ -3,6 +3,7 @@
 import { useEffect } from "preact/hooks"
 import { Actions } from "./act"
 import { Failed, Futures, Landed, Waits } from "./facts"
+import { Reading } from "./frame"
 import { changePath } from "./router"
 import { detailOf, watch } from "./store"
 import { Eta, Sure } from "./words"
@@ -10,7 +11,7 @@ import { Eta, Sure } from "./words"
 export function Opened({ queue, change }: { queue: string; change: string }) {
   useEffect(() => watch({ detail: `${queue}/${change}` }), [queue, change])
   const detail = detailOf(queue, change).value
-  if (detail === undefined) return <p class="soft">Reading the change…</p>
+  if (detail === undefined) return <Reading what="the change" />
   if (detail === null) return <p class="soft">The queue does not keep this change any more.</p>
   return (
     <>

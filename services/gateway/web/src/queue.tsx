@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks"
 import { mostPicked, Pausing, Several } from "./act"
 import { Linked, MainlineFails } from "./facts"
 import { QueueGraph } from "./graph"
-import { Header, Notice, typing } from "./frame"
+import { Header, Notice, Reading, typing } from "./frame"
 import { Figures, Landings, Moving, Pauses, Troubles } from "./health"
 import { isMine, me, useMay } from "./me"
 import type { Overview, Summary } from "./openapi"
@@ -14,7 +14,7 @@ import { Progress } from "./progress"
 import { at, changePath, choose, go, query } from "./router"
 import { Opened } from "./opened"
 import { final, queues, tableOf, watch, type Table } from "./store"
-import { Ago, Eta, plain, plural, State } from "./words"
+import { Ago, Eta, plain, plural, shown, State } from "./words"
 
 // shownAtOnce is how many rows are made at first; more are when the reader comes near the end.
 const shownAtOnce = 100
@@ -61,6 +61,11 @@ export function Queue({ name }: { name: string }) {
 
 function Known({ of }: { of: Overview }) {
   useEffect(() => watch({ changes: of.queue }), [of.queue])
+  useEffect(() => {
+    const onKey = (e: KeyboardEvent) => e.key === "Escape" && !typing(e) && choose({ open: "", log: "", in: "", line: "" })
+    addEventListener("keydown", onKey)
+    return () => removeEventListener("keydown", onKey)
+  }, [])
   const table = tableOf(of.queue)
   return (
     <>
@@ -204,7 +209,6 @@ function Rows({ of, table }: { of: Overview; table: Table }) {
       else if (e.key === "k") (rows[at - 1] ?? rows.at(-1))?.focus()
       else if (e.key === "x" && at >= 0 && steers && table.rows.get(rows[at]!.dataset.change!)?.value.state !== "landed") pick(rows[at]!.dataset.change!)
       else if (e.key === "o" && at >= 0) go(changePath(of.queue, rows[at]!.dataset.change!))
-      else if (e.key === "Escape") choose({ open: "", log: "", in: "", line: "" })
     }
     addEventListener("keydown", onKey)
     return () => removeEventListener("keydown", onKey)
@@ -212,7 +216,7 @@ function Rows({ of, table }: { of: Overview; table: Table }) {
   const ids = filtered.value
   // Each row draws itself when its change does something. What the queue says of itself draws none of them again.
   const rows = useMemo(() => ids?.slice(0, most.value).map((id) => <Row key={id} of={table.rows.get(id)!} table={table} steers={steers} />), [ids, most.value, table, steers])
-  if (!ids) return <p class="soft">Reading the changes…</p>
+  if (!ids) return <Reading what="the changes" />
   if (ids.length === 0) {
     return table.rows.size === 0 ? (
       <Empty of={of} />
@@ -301,7 +305,7 @@ function Row({ of, table, steers }: { of: Signal<Summary>; table: Table; steers:
           </span>
         </td>
         <td role="cell" class="how">
-          <State name={s.state} />
+          <State name={shown(s)} />
           {s.held && <span class="state held">‖ held</span>}
           {s.urgent && <span class="state urgent">↑ front</span>}
         </td>

@@ -37,10 +37,13 @@ const at = (time: string | undefined) => (time ? Date.parse(time) : NaN)
 function phases(of: Change, end: number): Bar[] {
   const begin = at(of.admitted_at)
   const own = of.timeline.filter((e) => !e.earlier)
-  const builds = (of.builds ?? []).map((b) => [at(b.scheduled_at), endOf(b, end)] as const)
+  const builds = (of.builds ?? []).flatMap((b) => {
+    const from = beganOf(b)
+    return from === undefined ? [] : [[Math.min(from, endOf(b, end)), endOf(b, end)] as const]
+  })
   // The event may be forgotten. What is built was analysed, and so is what does not wait for that.
   const known = at(own.find((e) => e.kind === "analysed")?.at)
-  const built = builds.map(([from]) => from).filter((from) => from >= begin)
+  const built = (of.builds ?? []).map((b) => at(b.scheduled_at)).filter((from) => from >= begin)
   const analysed = !Number.isNaN(known) ? known : built.length > 0 ? Math.min(...built) : of.reasons.some((r) => r.code === "analysis") ? NaN : begin
   const held: [number, number][] = []
   const landing: [number, number][] = []
@@ -67,7 +70,7 @@ function phases(of: Change, end: number): Bar[] {
     if (last?.state === state) last.to = to
     else out.push({ key: `${state} ${since}`, from: since, to, state, says: "" })
   }
-  const words: Record<string, string> = { analysing: "Analysed", running: "Built", held: "Held, and not built", landing: "Landed on the mainline", waiting: "Waited without a build" }
+  const words: Record<string, string> = { analysing: "Analysed", running: "Built", held: "Held, and not built", landing: "Landed on the mainline", waiting: "Waited, and not built" }
   for (const p of out) {
     const goesOn = p.to === end && !final(of.state)
     p.says = `${words[p.state]} for ${duration((p.to - p.from) / 1000)}${goesOn ? ` so far: ${plain(of.why)}` : "."}`
@@ -75,9 +78,17 @@ function phases(of: Change, end: number): Bar[] {
   return out
 }
 
+// beganOf is when the first step of a build began, as far as it is known; until then the build waits for a worker.
+function beganOf(b: Build): number | undefined {
+  const scheduled = at(b.scheduled_at)
+  const starts = (b.steps ?? []).filter((s) => s.state === "running" || at(s.finished_at) > scheduled).map((s) => (s.state === "running" ? at(s.started_at) : at(s.finished_at) - (s.duration_ms ?? 0)))
+  if (starts.length > 0) return Math.max(scheduled, Math.min(...starts))
+  return b.state === "running" || b.state === "preparing" ? undefined : scheduled
+}
+
 const endOf = (b: Build, end: number) => Math.min(end, at(b.ended_at) || end)
 
-function rowsOf(of: Change, end: number): { rows: Row[]; before: number; left: number } {
+function rowsOf(of: Change, end: number): { rows: Row[]; before: number; left: number; builds: number } {
   const begin = at(of.admitted_at)
   const builds = [...(of.builds ?? [])].sort((a, b) => at(a.scheduled_at) - at(b.scheduled_at))
   const rows: Row[] = [{ name: "the change", bars: phases(of, end) }]
@@ -87,7 +98,11 @@ function rowsOf(of: Change, end: number): { rows: Row[]; before: number; left: n
   }
   for (const b of builds.slice(-mostRows)) {
     const [from, to] = [at(b.scheduled_at), endOf(b, end)]
-    rows.push({ name: `built ${assumes(b, of)}`, bars: [{ key: b.build, from, to, state: b.state, says: `A build ${assumes(b, of)}: ${b.state.replaceAll("_", " ")}, ${b.steps_done} of ${plural(b.steps_total, "step")} done, ${duration((to - from) / 1000)}.` }] })
+    const began = beganOf(b) ?? to
+    const waited = `waits for a worker, ${duration((Math.min(began, to) - from) / 1000)}`
+    const bars: Bar[] = began - from >= 1000 ? [{ key: `${b.build} waits`, from, to: Math.min(began, to), state: "waiting", says: `A build ${assumes(b, of)}: ${waited}.` }] : []
+    if (began < to || bars.length === 0) bars.push({ key: b.build, from: bars.length > 0 ? began : from, to, state: b.state, says: `A build ${assumes(b, of)}: ${b.state.replaceAll("_", " ")}, ${b.steps_done} of ${plural(b.steps_total, "step")} done, ${duration((to - from) / 1000)}.` })
+    rows.push({ name: `built ${assumes(b, of)}`, bars })
   }
   const workers = new Map<string, Bar[]>()
   const seen = new Set<string>()
@@ -112,7 +127,7 @@ function rowsOf(of: Change, end: number): { rows: Row[]; before: number; left: n
   const named = [...workers].sort((a, b) => a[0].localeCompare(b[0], undefined, { numeric: true }))
   for (const [name, bars] of named.slice(0, mostRows)) rows.push({ name: `worker ${plain(name)}`, bars: bars.sort((a, b) => a.from - b.from) })
   for (const [, bars] of named.slice(mostRows)) left += bars.length
-  return { rows, before, left }
+  return { rows, before, left, builds: Math.max(0, builds.length - mostRows) }
 }
 
 // decisions are kinds of events that are drawn.
@@ -136,7 +151,7 @@ export function Times({ of }: { of: Change }) {
   }, [])
   const begin = at(of.admitted_at)
   const end = Math.max(begin + 1000, at(of.finished_at) || now.value)
-  const { rows, before, left } = useMemo(() => rowsOf(of, end), [of, end])
+  const { rows, before, left, builds } = useMemo(() => rowsOf(of, end), [of, end])
   const all = rows.flatMap((r) => r.bars)
   const scale = (width.value - 2 * margin) / (end - begin)
   const x = (t: number) => margin + (Math.min(end, Math.max(begin, t)) - begin) * scale
@@ -195,8 +210,9 @@ export function Times({ of }: { of: Change }) {
       <p class="said" aria-live="polite">
         {one ? <bdi>{one.says}</bdi> : <span class="soft">{sentence(rows[0]!.bars.map((b) => b.says.replace(/[.:].*$/, "").toLowerCase()).join(", "))} Point at a bar, or go to it with the keys, for more.</span>}
       </p>
-      {(before > 0 || left > 0) && (
+      {(before > 0 || left > 0 || builds > 0) && (
         <p class="soft">
+          {builds > 0 && `${plural(builds, "earlier build")} ${builds === 1 ? "is" : "are"} not drawn. `}
           {before > 0 && `${plural(before, "step")} had run before the change came. `}
           {left > 0 && `${plural(left, "step")} more ${left === 1 ? "is" : "are"} not drawn.`}
         </p>

@@ -111,6 +111,7 @@ export function Sure({ of }: { of: ETA | undefined }) {
 export const marks: Record<string, string> = {
   waiting: "○",
   testing: "◐",
+  scheduled: "○",
   passed: "●",
   landed: "✓",
   dropped: "↺",
@@ -129,6 +130,9 @@ export const marks: Record<string, string> = {
   trivial: "·",
   unknown: "○",
 }
+
+// shown is the state of a change, or of a build, for people: while no step of it runs it is scheduled.
+export const shown = (of: { state: string; steps_running?: number }) => ((of.state === "testing" || of.state === "running") && !of.steps_running ? "scheduled" : of.state)
 
 export function State({ name }: { name: string }) {
   return (

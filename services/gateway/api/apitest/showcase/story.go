@@ -72,6 +72,7 @@ func tell(b *apitest.Backend) {
 	b.Schedule("shop", "cart-1", "cart-more", nil, "//cart:cart", "//checkout:checkout")
 	b.Prepare("shop", "cart-1", "cart-more", "//cart:cart", "//checkout:checkout")
 	b.Finish("shop", "cart-1", "//cart:cart", 1, passed, "ok\n", "")
+	b.Fold("shop", events.TopicBuilds, &eventsv1.StepLeased{Target: "//checkout:checkout", Hash: apitest.VersionOf("cart-1", "//checkout:checkout"), Attempt: 1, Lease: "cart-1", Worker: "w2", Build: "cart-1", StampUs: at(1), UntilUs: at(-60)})
 	for _, assumed := range [][]string{{"cart-more", "prices-more"}, {"cart-more"}, {"prices-more"}} {
 		build := "checkout-" + assumed[0] + assumed[len(assumed)-1]
 		b.Schedule("shop", build, "checkout-more", assumed, "//checkout:checkout", "//invoice:invoice")
