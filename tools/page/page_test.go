@@ -621,9 +621,10 @@ func TestTheTimelineOfAChangeSaysWhenAndWhy(t *testing.T) {
 	said("Analysed for")
 	r.until("the keys lead to what it waits for", func() bool {
 		r.do(chromedp.KeyEvent(kb.ArrowRight))
-		return strings.Contains(evaluate[string](r, `document.querySelector(".times ~ .said").innerText`), "Held, and not built for")
+		now := evaluate[string](r, `document.querySelector(".times ~ .said").innerText`)
+		return strings.Contains(now, "Held, and not built for") && strings.Contains(now, "so far")
 	})
-	said("so far", "release it to let it land")
+	said("release it to let it land")
 	r.until("it is held for longer than a wait that is left out", func() bool {
 		now := evaluate[string](r, `document.querySelector(".times ~ .said").innerText`)
 		return !slices.ContainsFunc([]string{"0 s", "< 1 s", "1 s"}, func(short string) bool { return strings.Contains(now, "not built for "+short) })

@@ -64,7 +64,7 @@ func TestWhoIsBehindAHeldChangeReadsThatAndWhatTheTwoBreak(t *testing.T) {
 	says("a is held", "c", "a is ahead of it and has a merge conflict with it; b is ahead of it and conflicts with it in //y."+held+"[a b]")
 	says("a is held", "d", "b is ahead of it and conflicts with it in //z. b waits for a in turn."+held+"[b a]")
 	says("a is held", "f", "b and d are ahead of it and break //w together with it. b waits for a in turn."+held+"[b d a]")
-	for _, c := range []struct{ change, want string }{{"b", eta.WaitsForUnknown + ": a is held; it is decided before that if its steps pass both with and without it"}, {"e", eta.WaitsForUnknown}} {
+	for _, c := range []struct{ change, want string }{{"b", eta.WaitsForUnknown + ": a is held"}, {"d", eta.WaitsForUnknown + ": a is held; it can pass that if its steps are green both with and without it"}, {"e", eta.WaitsForUnknown}} {
 		s.Estimate(main, c.change, eta.WaitsForUnknown)
 		if got := s.unknown(c.change); got != c.want {
 			t.Errorf("a is held: there is no estimate of %s as %q, want %q", c.change, got, c.want)

@@ -138,8 +138,12 @@ func (q *Queue) noEstimate(c *change, published string) string {
 				ahead = append(ahead, a.Change.GetChange())
 			}
 		}
-		if _, by := q.stuckAhead(ahead); by != "" && len(q.lineup.Pending(by).Holds) > 0 {
-			return published + ": " + by + " is held; it is decided before that if its steps pass both with and without it"
+		if direct, by := q.stuckAhead(ahead); by != "" && len(q.lineup.Pending(by).Holds) > 0 {
+			published += ": " + by + " is held"
+			merges := !slices.ContainsFunc(node.GetAhead(), func(a *eventsv1.Ahead) bool { return a.MergeConflict && a.Change.GetChange() == direct })
+			if merges && len(q.brokenWith(node)[direct]) == 0 {
+				published += "; it can pass that if its steps are green both with and without it"
+			}
 		}
 	case eta.Paused, eta.PausedByRemote, eta.Held, eta.NotAnalyzed:
 		return notEstimated

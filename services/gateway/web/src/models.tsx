@@ -58,7 +58,10 @@ function Known({ queue }: { queue: string }) {
                   ● {short(used.version)} predicts, chosen <Ago at={used.at} />
                 </span>
               ) : (
-                <span class="state waiting">○ priors predict</span>
+                <>
+                  <span class="state waiting">○ priors predict</span>
+                  <span class="soft">what the configuration states, moved by what the queue has seen; the trainer makes a model once there is enough to learn from</span>
+                </>
               )}
               {acts && used && (
                 <>

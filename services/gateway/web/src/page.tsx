@@ -25,7 +25,7 @@ function Page() {
     const parts = r.page === "queue" ? [r.queue] : r.page === "pool" ? ["Workers", r.pool] : r.page === "models" ? ["Models", r.queue] : r.page === "analytics" ? ["Figures", r.queue] : r.page === "flakes" ? ["Failing targets", r.queue] : r.page === "change" ? [r.change, r.queue] : r.page in titles ? [titles[r.page]!] : []
     document.title = [...parts, "Landfall"].join(" · ")
   }, [r])
-  if (at.value && Number.isNaN(momentOf(at.value))) return <NoMoment />
+  if (at.value && Number.isNaN(momentOf(at.value)) && r.page !== "pool") return <NoMoment />
   switch (r.page) {
     case "queues":
       return <Queues />

@@ -319,6 +319,7 @@ function Said({ of }: { of: Item }) {
 function Legend({ of }: { of: Timeline }) {
   const kinds: [string, string][] = [
     ["run passed hue0", "passed; a colour for each change"],
+    ["run passed mainline", "of the mainline itself"],
     ["run failed hue0", "failed"],
     ["run aborted hue0", "ended early, wasted"],
     ["run running hue0", "running"],
