@@ -26,7 +26,7 @@ func queueCommand() *cobra.Command {
 
   POS         place in the queue; a change ahead lands first unless it is passed
   CHANGE      id, with @N for revision N; ! marks one that was moved to the front
-  STATE       waiting: no build of it runs; testing: one runs; passed: all its steps have passed
+  STATE       waiting: nothing is built for it; testing: a build runs or waits for a worker; passed: all its steps have passed
   STEPS       steps of its running build that have ended, of all of them
   DECIDED IN  until it lands or is rejected: the median, and an interval with a probability of 90 %
   WHY         what it waits for, or how it ended`, none,
