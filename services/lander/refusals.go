@@ -232,7 +232,7 @@ func (c *Core) pauseWritten(name string, q *queue) {
 	paused := q.lineup.RefusedByRemote
 	if paused == nil {
 		q.attempt.rest = rest{}
-		c.log(slog.LevelInfo, "the remote takes pushes again; landings go on", name)
+		c.log(slog.LevelInfo, "it is no longer known that the remote refuses every push; landings go on", name)
 	} else {
 		c.log(slog.LevelWarn, "the remote refuses every push; landings are paused", name, "remote", paused.Message)
 	}

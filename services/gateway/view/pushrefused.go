@@ -52,11 +52,13 @@ func (c *change) pushRefused() bool { return c.lastRefusal != nil && c.lastRefus
 
 // foldPauseByRemote notes on every pending change that landings are paused, or go on.
 func (q *Queue) foldPauseByRemote(stampUS int64, now time.Time) {
+	kind, text := "landings_resumed", "The remote takes pushes again; landings go on."
 	if p := q.pausedByRemote(); p != nil {
-		q.noteAll(stamp(stampUS, now), ReasonPausedByRemote, p.Sentence)
-	} else {
-		q.noteAll(stamp(stampUS, now), "landings_resumed", "The remote takes pushes again; landings go on.")
+		kind, text = ReasonPausedByRemote, p.Sentence
+	} else if q.refusing() != nil { // nothing has landed since
+		text = "It is no longer known that the remote refuses every push; landings go on."
 	}
+	q.noteAll(stamp(stampUS, now), kind, text)
 }
 
 // pausedByRemote returns the pause while the remote refuses every push, nil if it does not.

@@ -147,3 +147,40 @@ func TestAPauseByTheRemoteIsShownEverywhere(t *testing.T) {
 		t.Errorf("once it takes pushes again: %+v, %+v, %s", o.PausedByRemote, sum.ETA, sum.Why)
 	}
 }
+
+// TestLandingsThatGoOnWithoutAnyAreNotSaidToBeTaken: the remote has refused another change in other words, so it is not known to
+// refuse every push. It has taken none.
+func TestLandingsThatGoOnWithoutAnyAreNotSaidToBeTaken(t *testing.T) {
+	const others = "It is no longer known that the remote refuses every push; landings go on."
+	for how, want := range map[string]string{"refused": others, "landed": "The remote takes pushes again; landings go on."} {
+		s := begin(t)
+		for _, change := range []string{"a", "b", "c"} {
+			s.land(change)
+		}
+		void := func(change, said string, atUS int64) {
+			ref := &eventsv1.ChangeRef{Change: change, Revision: 1}
+			s.Fold(main, events.TopicChanges, &eventsv1.LandIntended{Change: ref, Decision: "d" + change, Base: apitest.Commit("main"), Commits: []string{apitest.Commit(change)}})
+			s.Fold(main, events.TopicChanges, &eventsv1.LandVoid{Change: ref, Decision: "d" + change, Commit: apitest.Commit(change), Refused: true, Reason: said, StampUs: atUS})
+		}
+		void("a", "frozen", 1_700_000_000_000_000)
+		s.Fold(main, events.TopicChanges, &eventsv1.LandingsPaused{Message: "frozen", SinceUs: 1_700_000_000_000_000, StampUs: 1_700_000_000_000_000})
+		if how == "refused" {
+			void("b", "policy", 1_700_000_005_000_000)
+		} else {
+			a := &eventsv1.ChangeRef{Change: "a", Revision: 1}
+			s.Fold(main, events.TopicChanges, &eventsv1.LandIntended{Change: a, Decision: "da", Base: apitest.Commit("main"), Commits: []string{apitest.Commit("a")}})
+			s.Fold(main, events.TopicChanges, &eventsv1.ChangeLanded{Change: a, Decision: "da", Base: apitest.Commit("main"), Commits: []string{apitest.Commit("a")}, StampUs: 1_700_000_005_000_000})
+		}
+		s.Fold(main, events.TopicChanges, &eventsv1.LandingsResumed{StampUs: 1_700_000_006_000_000})
+		_, e, _, _ := s.look("c")
+		told := ""
+		for _, line := range e.Timeline {
+			if line.Kind == "landings_resumed" {
+				told = line.Text
+			}
+		}
+		if told != want {
+			t.Errorf("%s: %q", how, told)
+		}
+	}
+}
