@@ -43,10 +43,10 @@ func (x *sampler) shareWorkers() {
 	deviations := deviationsOf[x.samples]
 	for _, j := range jobs {
 		for s := range x.samples {
-			work := x.durations[j.of][s] * j.Open / workers
-			ends[s] = busy[s] + max(work, min(x.q.Changes[j.of].Longest, work*workers))
-			ends[s] *= math.Exp(queueing * deviations[x.part[j.of][s]])
-			busy[s] += work * heldPart(j.comes, s)
+			work := x.durations[j.of][s] * j.Open
+			takes := max(work/workers, min(work, x.q.Changes[j.of].Longest))
+			ends[s] = (busy[s] + takes) * math.Exp(queueing*deviations[x.part[j.of][s]])
+			busy[s] += work / workers * heldPart(j.comes, s)
 		}
 		switch {
 		case j.build >= 0:
