@@ -516,6 +516,34 @@ func TestScriptsThatNoStepRunsAreSaid(t *testing.T) {
 	}
 }
 
+// TestScriptsOfMembersThatNoStepRunsAreSaid, but for those that a script of the root's has the name of: it runs them, or need not.
+func TestScriptsOfMembersThatNoStepRunsAreSaid(t *testing.T) {
+	r := newRepository(t)
+	r.commit("one", files{
+		"web/package.json":               `{"name": "web", "private": true, "workspaces": ["packages/*"], "scripts": {"style": "npm run style --workspaces"}}`,
+		"web/package-lock.json":          `{"name": "web", "lockfileVersion": 3, "requires": true, "packages": {}}`,
+		"web/packages/core/package.json": `{"name": "core", "version": "1.0.0", "scripts": {"test": "node --test", "lint": "node lint.js", "style": "x"}}`,
+		"web/packages/ui/package.json":   `{"name": "ui", "version": "1.0.0", "scripts": {"typecheck": "tsc", "check": "npm run lint:css", "lint:css": "stylelint ."}}`,
+		"web/fixture/package.json":       `{"name": "other", "version": "1.0.0", "scripts": {"verify": "x"}}`,
+	})
+	r.push()
+	said := "No step runs these scripts of the members of web/package.json: lint, check."
+	out, err := r.init("--yes")
+	if err != nil || !strings.Contains(out, "Note: "+said) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	line := "# - {name: lint-members-web, run: [sh, -c, \"npm ci --no-audit --no-fund && npm run lint --workspaces --if-present\"], dir: web}"
+	if text := r.read("landfall.config.yaml"); !strings.Contains(text, line) {
+		t.Errorf("the configuration does not show how they would be run:\n%s", text)
+	}
+	if out, err := r.initOf(r.clone, "\n\n\n\n\n\n\n", "--force"); err != nil || strings.Contains(out, "Note: "+said) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, _ := r.init("--check"); strings.Contains(out, said) {
+		t.Errorf("--check says that scripts are not run that are:\n%s", out)
+	}
+}
+
 func TestScriptsWhoseNamesBeginAsThoseOfChecksAreSaid(t *testing.T) {
 	for scripts, want := range map[string]string{
 		`"check:exports": "attw .", "typecheck:tests": "tsc -p tests", "verify": "node v.mjs", "format:check:css": "x", "lint-css": "x"`:                          "lint-css, check:exports, typecheck:tests, verify, format:check:css",

@@ -69,28 +69,37 @@ func unrunScripts(r reader, parts []part, lines []string) []unrun {
 		if json.Unmarshal([]byte(r.read(r.ctx, file)), &document) != nil {
 			continue
 		}
-		run := scriptsRun(document.Scripts, append([]string{adapterRuns}, lines...))
-		names := slices.DeleteFunc(checkingOf(document.Scripts), func(name string) bool { return document.Scripts[name] == "" || run[name] })
-		u := unrun{file: file, what: "scripts"}
+		u := unrun{file: file, what: "scripts", names: unrunOf(document.Scripts, lines)}
 		manager, install := installOf(r, p.Folder)
-		byName := map[string]map[string]bool{}
-		for _, name := range names {
-			byName[name] = scriptsRun(document.Scripts, []string{"run " + name})
-		}
-		for _, name := range names {
-			if slices.ContainsFunc(names, func(other string) bool { return other != name && byName[other][name] }) {
-				delete(byName, name) // One of the others runs it.
-				continue
-			}
-			u.names = append(u.names, name)
+		for _, name := range u.names {
 			step := wholeStep(stepName(name), p.Folder, install+" && "+manager+" run "+name)
 			u.steps = append(u.steps, step)
 		}
-		if len(u.names) > 0 {
-			list = append(list, u)
+		for _, u := range []unrun{u, unrunOfMembers(r, p.Folder, document.Scripts, lines)} {
+			if len(u.names) > 0 {
+				list = append(list, u)
+			}
 		}
 	}
 	return list
+}
+
+// unrunOf returns the checking scripts of a package.json that no step runs, but for those that one of the others runs.
+func unrunOf(scripts map[string]string, lines []string) (left []string) {
+	run := scriptsRun(scripts, append([]string{adapterRuns}, lines...))
+	names := slices.DeleteFunc(checkingOf(scripts), func(name string) bool { return scripts[name] == "" || run[name] })
+	byName := map[string]map[string]bool{}
+	for _, name := range names {
+		byName[name] = scriptsRun(scripts, []string{"run " + name})
+	}
+	for _, name := range names {
+		if slices.ContainsFunc(names, func(other string) bool { return other != name && byName[other][name] }) {
+			delete(byName, name)
+			continue
+		}
+		left = append(left, name)
+	}
+	return left
 }
 
 // makefiles are the names that make looks for.
