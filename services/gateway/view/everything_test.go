@@ -152,7 +152,7 @@ func TestAnAssumptionThatHasComeAboutIsNotTold(t *testing.T) {
 
 // TestTheBuildOfWhichAStepRunsIsTheOneThatIsTold, with its steps alone.
 func TestTheBuildOfWhichAStepRunsIsTheOneThatIsTold(t *testing.T) {
-	b := newBlame(t, "j", "c")
+	b := newBlame(t, "j", "c", "d")
 	b.node("c", []string{"j"}, 0, 0, "b2", "//x")
 	b.Schedule(main, "b1", "c", []string{"j"}, "//x", "//y", "//z")
 	b.Prepare(main, "b1", "c", "//x", "//y", "//z")
@@ -170,6 +170,12 @@ func TestTheBuildOfWhichAStepRunsIsTheOneThatIsTold(t *testing.T) {
 	expect("A build waits for a worker, assuming that j lands; and 1 more build.", 0, 3)
 	b.Fold(main, events.TopicBuilds, &eventsv1.StepLeased{Target: "//x", Hash: apitest.VersionOf("b2", "//x"), Attempt: 1, Lease: "l", Worker: "w", Build: "b2", StampUs: apitest.Start.UnixMicro(), UntilUs: 1 << 60})
 	expect("A build is running: 0 of 1 step done; and 1 more build.", 1, 1)
+	b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{node("d", 3, &eventsv1.Ahead{Change: apitest.Ref("c"), Conflicts: true})}})
+	b.Read(main, func(q *view.Queue) {
+		if behind, _ := q.Change("d"); len(behind.Ahead) != 1 || behind.Ahead[0].StepsRunning != 1 || behind.Ahead[0].State != view.StateTesting {
+			t.Errorf("ahead of d: %+v", behind.Ahead)
+		}
+	})
 	b.Fold(main, events.TopicBuilds, &eventsv1.StepFinished{Target: "//x", Hash: apitest.VersionOf("b2", "//x"), Attempt: 1, Build: "b2", Outcome: eventsv1.StepOutcome_STEP_OUTCOME_COULD_NOT_RUN})
 	expect("A build waits for a worker, assuming that j lands; and 1 more build.", 0, 3)
 }

@@ -250,8 +250,13 @@ func (q *Queue) ahead(c *change) []Ahead {
 		if other == nil {
 			continue
 		}
+		s := q.standingOf(other, 0)
+		running := 0
+		if len(s.running) > 0 && s.state == StateTesting {
+			running = s.told().StepsRunning
+		}
 		out = append(out, Ahead{
-			Change: a.Change.GetChange(), Title: other.admission.GetTitle(), Revision: a.Change.GetRevision(), State: q.standingOf(other, 0).state,
+			Change: a.Change.GetChange(), Title: other.admission.GetTitle(), Revision: a.Change.GetRevision(), State: s.state, StepsRunning: running,
 			Held: len(q.lineup.Pending(a.Change.GetChange()).Holds) > 0, Targets: a.Targets, MergeConflict: a.MergeConflict, Required: a.Required,
 		})
 	}

@@ -219,7 +219,9 @@ type Ahead struct {
 	Title    string `json:"title,omitempty"`
 	Revision uint64 `json:"revision"`
 	State    string `json:"state"`
-	Held     bool   `json:"held,omitempty"`
+	// StepsRunning is how many steps run of the build that its own summary tells of.
+	StepsRunning int  `json:"steps_running,omitempty"`
+	Held         bool `json:"held,omitempty"`
 	// Targets in which they conflict, at most 8.
 	Targets       []string `json:"targets,omitempty"`
 	MergeConflict bool     `json:"merge_conflict,omitempty"`

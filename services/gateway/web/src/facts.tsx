@@ -237,7 +237,7 @@ function AheadRow({ of, queue }: { of: Ahead; queue: string }) {
         )}
       </td>
       <td>
-        <State name={of.state} /> {of.held && <span class="state held">‖ held</span>}
+        <State name={shown(of)} /> {of.held && <span class="state held">‖ held</span>}
       </td>
       <td>
         {of.required && "is required by it. "}
@@ -256,7 +256,7 @@ function AheadRow({ of, queue }: { of: Ahead; queue: string }) {
 const bad = (s: Step) => (["failed", "timed_out", "could_not_run"].includes(s.state) ? 0 : s.state === "running" ? 1 : s.state === "outstanding" ? 2 : 3)
 
 // live reports whether a build goes on.
-const live = (b: Build) => b.state === "running" || b.state === "preparing"
+export const live = (b: Build) => b.state === "running" || b.state === "preparing"
 
 // Futures are the builds of a change: each is a path, which assumes that changes ahead land. Those that ended are folded while others run.
 export function Futures({ of }: { of: Change }) {

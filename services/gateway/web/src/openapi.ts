@@ -1029,6 +1029,7 @@ export interface Ahead {
   title?: string
   revision: number
   state: "waiting" | "testing" | "passed" | "landed" | "dropped" | "rejected" | "ejected" | "cancelled"
+  steps_running?: number
   held?: boolean
   targets?: string[]
   merge_conflict?: boolean

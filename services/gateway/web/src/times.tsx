@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals"
 import { useEffect, useMemo, useRef } from "preact/hooks"
-import { assumes, logged } from "./facts"
+import { assumes, live, logged } from "./facts"
 import { logName } from "./log"
 import type { Build, Change, Step } from "./openapi"
 import { choose } from "./router"
@@ -78,12 +78,13 @@ function phases(of: Change, end: number): Bar[] {
   return out
 }
 
-// beganOf is when the first step of a build began, as far as it is known; until then the build waits for a worker.
+// beganOf is when the first step of a build began; until then the build waits for a worker. One that passed or failed by what others ran
+// began at once, and any other has not.
 function beganOf(b: Build): number | undefined {
   const scheduled = at(b.scheduled_at)
   const starts = (b.steps ?? []).filter((s) => s.state === "running" || at(s.finished_at) > scheduled).map((s) => (s.state === "running" ? at(s.started_at) : at(s.finished_at) - (s.duration_ms ?? 0)))
   if (starts.length > 0) return Math.max(scheduled, Math.min(...starts))
-  return b.state === "running" || b.state === "preparing" ? undefined : scheduled
+  return b.state === "passed" || b.state === "failed" ? scheduled : undefined
 }
 
 const endOf = (b: Build, end: number) => Math.min(end, at(b.ended_at) || end)
@@ -99,9 +100,12 @@ function rowsOf(of: Change, end: number): { rows: Row[]; before: number; left: n
   for (const b of builds.slice(-mostRows)) {
     const [from, to] = [at(b.scheduled_at), endOf(b, end)]
     const began = beganOf(b) ?? to
-    const waited = `waits for a worker, ${duration((Math.min(began, to) - from) / 1000)}`
-    const bars: Bar[] = began - from >= 1000 ? [{ key: `${b.build} waits`, from, to: Math.min(began, to), state: "waiting", says: `A build ${assumes(b, of)}: ${waited}.` }] : []
-    if (began < to || bars.length === 0) bars.push({ key: b.build, from: bars.length > 0 ? began : from, to, state: b.state, says: `A build ${assumes(b, of)}: ${b.state.replaceAll("_", " ")}, ${b.steps_done} of ${plural(b.steps_total, "step")} done, ${duration((to - from) / 1000)}.` })
+    const waited = duration((Math.min(began, to) - from) / 1000)
+    const state = b.state.replaceAll("_", " ")
+    const bars: Bar[] = []
+    if (began - from >= 1000) bars.push({ key: `${b.build} waits`, from, to: Math.min(began, to), state: "waiting", says: `A build ${assumes(b, of)}: ${began < to || live(b) ? `waits for a worker, ${waited}` : `${state} after it waited for a worker, ${waited}`}.` })
+    const begins = bars.length > 0 ? began : from
+    if (begins < to || bars.length === 0) bars.push({ key: b.build, from: begins, to, state: b.state, says: `A build ${assumes(b, of)}: ${state}, ${b.steps_done} of ${plural(b.steps_total, "step")} done, ${duration((to - begins) / 1000)}.` })
     rows.push({ name: `built ${assumes(b, of)}`, bars })
   }
   const workers = new Map<string, Bar[]>()
