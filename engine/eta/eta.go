@@ -19,7 +19,7 @@ import (
 
 // Queue is a queue as it is known when the estimates are made. Times are seconds relative to now, negative before.
 type Queue struct {
-	// Workers is how many steps may run at one time. If it is 0 builds hold slots: then Slots is how many builds may run at one time.
+	// Workers is how many steps may run at one time. If it is 0, builds hold slots, and Slots is how many builds may run at one time.
 	Workers, Slots int
 	// Threshold is τ of M16: a path that is less likely gets no build.
 	Threshold float64
@@ -36,8 +36,8 @@ type Change struct {
 	Seed uint64
 	// Lands is the probability that it lands (M7).
 	Lands float64
-	// Duration is the distribution of the duration of a build of it; with Workers, of the time that its steps take together, the longest
-	// of which takes Longest.
+	// Duration is the distribution of how long a build of it takes. With Workers it is that of the sum of its steps, and Longest is how
+	// long the longest step takes.
 	Duration profile.Duration
 	Longest  float64
 	// Ahead is A(c), in queue order.

@@ -70,9 +70,8 @@ type slotUse struct {
 	comes    []uint64  // a bit for each sample in which its path comes about
 }
 
-// heldPart returns the part of its duration for which a build holds its slot, or of its work that is done, from the samples in which its
-// path comes about. One whose path does not is aborted when a member goes the other way; when that is, is not simulated but taken to be
-// half way.
+// heldPart returns the part of a build's duration, or of its work, that it takes in a sample. comes has a bit for each sample in which its
+// path comes about. In the others the build is aborted, and the simulation takes that to happen half way.
 func heldPart(comes []uint64, s int) float64 {
 	if comes[s/64]&(1<<(s%64)) != 0 {
 		return 1

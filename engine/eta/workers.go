@@ -17,15 +17,15 @@ type job struct {
 	comes  []uint64 // a bit for each sample in which its path comes about
 }
 
-// headStart is for how many builds' work a build counts as having waited when it begins to (M33).
+// headStart is the wait that a new build is credited with (a of M33), in builds of mean work.
 const headStart = 16
 
-// queueing is the deviation of the logarithm of how long a build takes beside what others need. It stands for what the simulation does not
-// know: what arrives later, and which steps fit beside which. With it 85 to 95 of 100 intervals of 90 % hold (decision 0122).
+// queueing is the standard deviation of the logarithm of a build's time in the pool. It stands for what the simulation does not know: what
+// arrives later, and which steps fit beside which. With it 85 to 95 of 100 intervals of 90 % hold (decision 0122).
 const queueing = 0.5
 
-// shareWorkers simulates when builds are through if the steps of all of them share workers. A build is served after those of a higher
-// index (M33), and takes as long as its longest step at least.
+// shareWorkers simulates when builds end whose steps share workers. A build is served after those of a higher index (M33), and takes at
+// least as long as its longest step.
 func (x *sampler) shareWorkers() {
 	jobs := x.jobs()
 	workers := float64(x.q.Workers)
@@ -61,7 +61,8 @@ func (x *sampler) shareWorkers() {
 	x.durations = alone
 }
 
-// setRemaining sets how long a running build goes on, from when it would end if it began now: a LogNormal, of which it has had a part.
+// setRemaining sets how long a running build goes on. ends has when it would end if it began now, by sample; they are taken for a
+// LogNormal, truncated at the time that the build has had.
 func (x *sampler) setRemaining(j job, ends []float64) {
 	if x.remaining[j.of] == nil {
 		x.remaining[j.of] = make([][]float64, len(x.q.Changes[j.of].Builds))

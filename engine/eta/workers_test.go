@@ -12,7 +12,7 @@ import (
 	"landfall.build/events/seedtest"
 )
 
-// certain is a change with a build, of which there is no doubt, that runs or waits.
+// certain adds a change that lands for certain, with one build, which runs or waits.
 func certain(q *Queue, work, longest, open, worth float64, waits bool) {
 	c := Change{Seed: uint64(len(q.Changes)), Lands: 1, Duration: profile.Duration{Mean: work}, Longest: longest}
 	d := Demand{Open: open, Worth: worth}

@@ -64,8 +64,8 @@ type Queue struct {
 	delta     delta
 }
 
-// maxNodeBytes is room: with it a delta fits into a record of the log, beside its facts, and into one of the profiler's, beside predictions. One
-// node may take more.
+// maxNodeBytes bounds the nodes of a delta, so that the delta fits into a record beside its facts, and into one of the profiler's beside its
+// predictions. A single node may take more.
 const maxNodeBytes = 12 << 20
 
 // revision names what a tree can hold, and what can come onto the mainline.

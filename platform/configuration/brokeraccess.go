@@ -63,7 +63,7 @@ func (b Broker) PerService() bool {
 // Secured reports whether clients need TLS or an account.
 func (b Broker) Secured() bool { return b.TLS.Enabled == On || b.SASL.Used() }
 
-// Open reports whether a client shows brokers nothing of itself: whoever reaches them does what services do.
+// Open reports whether clients do not authenticate: whoever reaches the brokers may do what services do.
 func (b Broker) Open() bool { return !b.SASL.Used() && b.TLS.Certificate == "" && b.SecretFile == "" }
 
 // Used reports whether clients log in; a configuration that was not read from a file has no mechanism at all.

@@ -153,7 +153,7 @@ func (s *session) tellOfNetwork(name string) {
 	}
 }
 
-// warnOfBroker logs that the steps of a queue reach brokers of another machine that ask nobody who it is.
+// warnOfBroker logs a warning if the steps of a queue reach a broker of another machine that does not authenticate its clients.
 func (s *session) warnOfBroker(ctx context.Context, name string) {
 	if s.networks[name] != sandbox.Outbound || !s.Configuration.Broker.Open() {
 		return

@@ -64,7 +64,7 @@ type build struct {
 	// settledAt is when the last version was seen proven. It is computed when it is first asked for.
 	settledAt time.Time `snapshot:"-"`
 	progress  progress  `snapshot:"-"`
-	// held is its part of the versions of all builds.
+	// held is how many of buildStore.versions are its own.
 	held int `snapshot:"-"`
 }
 
@@ -492,7 +492,7 @@ func (b *build) unusable() bool {
 	return b.prepared != nil && b.prepared.Outcome != eventsv1.PreparationOutcome_PREPARATION_OUTCOME_PREPARED
 }
 
-// isOver reports whether the build has ended, as far as that is known without its steps.
+// isOver reports whether the build has ended. It does not count steps: a build whose last step has just ended may not be over yet.
 func (b *build) isOver() bool { return b.aborted != "" || b.finished || b.passed || b.unusable() }
 
 // active reports whether the build holds a slot.

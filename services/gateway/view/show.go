@@ -163,10 +163,8 @@ func (q *Queue) summary(c *change, s standing, why Reason) Summary {
 		out.Held = len(entry.Holds) > 0
 		out.Blocked = s.state == StateWaiting && len(blockedTargets(s.node)) > 0
 	}
-	if len(s.running) > 0 && s.state == StateTesting {
-		b := s.told()
-		out.StepsDone, out.StepsRunning, out.StepsTotal = b.StepsDone, b.StepsRunning, b.StepsTotal
-	}
+	b := s.told()
+	out.StepsDone, out.StepsRunning, out.StepsTotal = b.StepsDone, b.StepsRunning, b.StepsTotal
 	if !c.pending() {
 		out.FinishedAt, out.Urgent, out.Failure = c.end.at, false, q.fault(c)
 	}
@@ -251,12 +249,8 @@ func (q *Queue) ahead(c *change) []Ahead {
 			continue
 		}
 		s := q.standingOf(other, 0)
-		running := 0
-		if len(s.running) > 0 && s.state == StateTesting {
-			running = s.told().StepsRunning
-		}
 		out = append(out, Ahead{
-			Change: a.Change.GetChange(), Title: other.admission.GetTitle(), Revision: a.Change.GetRevision(), State: s.state, StepsRunning: running,
+			Change: a.Change.GetChange(), Title: other.admission.GetTitle(), Revision: a.Change.GetRevision(), State: s.state, StepsRunning: s.told().StepsRunning,
 			Held: len(q.lineup.Pending(a.Change.GetChange()).Holds) > 0, Targets: a.Targets, MergeConflict: a.MergeConflict, Required: a.Required,
 		})
 	}

@@ -51,8 +51,8 @@ type Summary struct {
 	Blocked bool `json:"blocked,omitempty"`
 	// Urgent: somebody moved it ahead.
 	Urgent bool `json:"urgent,omitempty"`
-	// RunningBuilds is how many builds there are for it at this moment. The steps are those of the one that Why tells of: the first of
-	// which a step runs, or the first. While none runs, they wait for workers.
+	// RunningBuilds is how many builds it has at this moment. The steps are those of the one that Why is about: the first one with a
+	// running step, else the first one. While none runs, they wait for workers.
 	RunningBuilds int       `json:"running_builds"`
 	StepsDone     int       `json:"steps_done"`
 	StepsRunning  int       `json:"steps_running,omitempty"`
@@ -219,7 +219,7 @@ type Ahead struct {
 	Title    string `json:"title,omitempty"`
 	Revision uint64 `json:"revision"`
 	State    string `json:"state"`
-	// StepsRunning is how many steps run of the build that its own summary tells of.
+	// StepsRunning is that of its own summary.
 	StepsRunning int  `json:"steps_running,omitempty"`
 	Held         bool `json:"held,omitempty"`
 	// Targets in which they conflict, at most 8.

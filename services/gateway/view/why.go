@@ -52,9 +52,13 @@ func (q *Queue) standingOf(c *change, position int) standing {
 	return s
 }
 
-// told is the running build that people are told of: the first of which a step runs, or the first.
-func (s standing) told() Build {
-	return s.running[max(0, slices.IndexFunc(s.running, func(b Build) bool { return b.StepsRunning > 0 }))]
+// told returns the build that the summary of a change that is tested is about: the first one with a running step, else the first one.
+// Of any other change it returns the zero Build.
+func (s standing) told() (b Build) {
+	if s.state == StateTesting {
+		b = s.running[max(0, slices.IndexFunc(s.running, func(b Build) bool { return b.StepsRunning > 0 }))]
+	}
+	return b
 }
 
 // awaitsSteps reports whether steps have to pass before a change can be decided: those are known.
