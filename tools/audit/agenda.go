@@ -54,8 +54,8 @@ func (a *agenda) release(t *task) {
 	a.running = slices.DeleteFunc(a.running, func(o *task) bool { return o == t })
 }
 
-// take removes and returns the next task; nil if none waits, or if all that do wait for what others have taken. usual is how long a
-// target takes, as far as is known.
+// take removes and returns the next task; nil if none waits, or if all that do wait for what others have taken. usual has how long each
+// target took before, where that is known.
 func (a *agenda) take(usual map[string]time.Duration) *task {
 	best, slowness := -1, -1
 	for i, t := range a.waiting {
