@@ -433,9 +433,10 @@ type LanderRefusal struct {
 	OthersLand bool `protobuf:"varint,4,opt,name=others_land,json=othersLand,proto3" json:"others_land,omitempty"`
 	// The last refusal spoke of the queue.
 	ConcernsQueue bool `protobuf:"varint,5,opt,name=concerns_queue,json=concernsQueue,proto3" json:"concerns_queue,omitempty"`
-	// How often another change has landed between its refusals, and whether it was refused since the last landing.
+	// How often another change has landed between its refusals, and how often it was refused since the last landing; snapshots of
+	// before say there only that it was.
 	Passed        int64 `protobuf:"varint,6,opt,name=passed,proto3" json:"passed,omitempty"`
-	Recently      bool  `protobuf:"varint,7,opt,name=recently,proto3" json:"recently,omitempty"`
+	Recent        int64 `protobuf:"varint,7,opt,name=recent,proto3" json:"recent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -512,11 +513,11 @@ func (x *LanderRefusal) GetPassed() int64 {
 	return 0
 }
 
-func (x *LanderRefusal) GetRecently() bool {
+func (x *LanderRefusal) GetRecent() int64 {
 	if x != nil {
-		return x.Recently
+		return x.Recent
 	}
-	return false
+	return 0
 }
 
 // LanderUnprepared names the builds of a revision whose trees could not be made.
@@ -684,7 +685,7 @@ const file_snapshots_v1_lander_proto_rawDesc = "" +
 	"\achanges\x18\x05 \x01(\x03R\achanges\"F\n" +
 	"\x0eLanderAnswered\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x1c\n" +
-	"\tdecisions\x18\x02 \x03(\tR\tdecisions\"\xd3\x01\n" +
+	"\tdecisions\x18\x02 \x03(\tR\tdecisions\"\xcf\x01\n" +
 	"\rLanderRefusal\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x14\n" +
 	"\x05times\x18\x02 \x01(\x03R\x05times\x12\x18\n" +
@@ -692,8 +693,8 @@ const file_snapshots_v1_lander_proto_rawDesc = "" +
 	"\vothers_land\x18\x04 \x01(\bR\n" +
 	"othersLand\x12%\n" +
 	"\x0econcerns_queue\x18\x05 \x01(\bR\rconcernsQueue\x12\x16\n" +
-	"\x06passed\x18\x06 \x01(\x03R\x06passed\x12\x1a\n" +
-	"\brecently\x18\a \x01(\bR\brecently\"^\n" +
+	"\x06passed\x18\x06 \x01(\x03R\x06passed\x12\x16\n" +
+	"\x06recent\x18\a \x01(\x03R\x06recent\"^\n" +
 	"\x10LanderUnprepared\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\tR\x06change\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x16\n" +

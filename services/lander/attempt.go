@@ -180,13 +180,13 @@ func (q *queue) begin(name string, flaky FlakyPolicy, now time.Time, builds int6
 	case a.trouble.recovered && q.unreachable != nil:
 		return q.append(name, "", &eventsv1.MainlineReachable{StampUs: now.UnixMicro()}, q.nth(), strconv.FormatInt(now.UnixMicro(), 10))
 	}
-	if e := q.recordPause(name, now); e != nil {
+	if e := q.recordPause(name, now, builds); e != nil {
 		return e
 	}
 	switch {
 	case a.waiting:
 		return nil
-	case a.mustReadHead, q.lineup.Intention != nil && !q.rests(now), q.lineup.Intention == nil && q.ready(now, builds) != nil:
+	case a.mustReadHead, q.lineup.Intention != nil && !q.restsOpen(now), q.lineup.Intention == nil && q.ready(now, builds) != nil:
 		return ReadHead{name}
 	}
 	return nil

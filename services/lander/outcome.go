@@ -57,7 +57,7 @@ func (c *Core) headRead(name string, q *queue, o Outcome) {
 		switch {
 		case o.Head != i.Fact.Base:
 			a.state = searchingHead
-		case q.rests(c.now):
+		case q.restsOpen(c.now):
 			a.restart()
 			a.mustReadHead = false
 		default:

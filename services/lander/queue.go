@@ -215,8 +215,8 @@ func (q *queue) isAnswered(d decided) bool {
 }
 
 // nextDecision returns the decision that is to be tried now, nil if there is none: the first that may be. While the remote refuses
-// every push, a landing comes last and seldom. It is that of the change that was refused least often, which shows best whether
-// the remote takes something again.
+// every push, a landing comes last and seldom, or at once if the remote has refused one change alone, and not this one. It is that
+// of the change that was refused least often, which shows best whether the remote takes something again.
 func (q *queue) nextDecision(now time.Time) *decided {
 	var landing *decided
 	for i := range q.decisions {
@@ -226,7 +226,7 @@ func (q *queue) nextDecision(now time.Time) *decided {
 		}
 		var notBefore time.Time
 		r := q.pushRefused[d.change.Change]
-		if r != nil && q.refusing == nil {
+		if r != nil && q.refusing == nil && !q.refusedTooOften(d.change.Change) {
 			notBefore = r.notBefore
 		}
 		if u := q.unmakeable[d.change.Change]; u != nil && u.notBefore.After(notBefore) {
@@ -236,7 +236,7 @@ func (q *queue) nextDecision(now time.Time) *decided {
 		case isAhead(notBefore, now):
 		case q.refusing == nil || d.land == nil:
 			return d
-		case !q.rests(now) && (landing == nil || q.timesRefused(d) < q.timesRefused(landing)):
+		case (!q.rests(now) || q.refusesOne() && q.isUntried(d.change.Change)) && (landing == nil || q.timesRefused(d) < q.timesRefused(landing)):
 			landing = d
 		}
 	}

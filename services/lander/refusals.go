@@ -22,9 +22,8 @@ type pushRefusals struct {
 	// othersLand: another change has landed since it was refused first, and times counts from there. What came before may
 	// have been a remote that took nothing.
 	othersLand bool
-	// passed is how often another change has landed between two refusals. recently: it was refused after the last landing.
-	passed   int
-	recently bool
+	// passed is how often another change has landed between two refusals; recent counts those after the last landing.
+	passed, recent int
 	// notBefore is when it is worth trying again; it is this process's own, not part of the fold.
 	notBefore time.Time `snapshot:"-"`
 }
@@ -33,8 +32,8 @@ type pushRefusals struct {
 // another one landed. While none lands, it is tried ever more rarely, and ejected after maxLonePushRefusals, which takes about
 // two minutes, if no other pending change is refused: then nothing says that the remote takes nothing.
 //
-// Words that concern the queue pause its landings. They count against a change only once maxPassed others have landed, each
-// between two of its refusals.
+// Words that concern the queue pause its landings, unless another change is ready: whether that one lands tells whose the words
+// are. They count against a change only once maxPassed others have landed, each between two of its refusals.
 const (
 	maxPushRefusals     = 3
 	maxLonePushRefusals = 8
@@ -57,11 +56,11 @@ func (q *queue) foldPushRefusal(f *eventsv1.LandVoid) {
 		}
 		q.pushRefused[f.Change.Change] = r
 	}
-	if !slices.ContainsFunc(slices.Collect(maps.Values(q.pushRefused)), func(o *pushRefusals) bool { return o.recently && sameWords(o.message, f.Reason) }) {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(q.pushRefused)), func(o *pushRefusals) bool { return o.recent > 0 && sameWords(o.message, f.Reason) }) {
 		q.refusedSinceUS = f.StampUs // what was refused before, in other words, tells nothing of these
 	}
 	r.times++
-	r.message, r.recently = f.Reason, true
+	r.message, r.recent = f.Reason, r.recent+1
 	r.concernsQueue = f.Concern == eventsv1.RefusalConcern_REFUSAL_CONCERN_QUEUE
 	switch {
 	case f.Concern == eventsv1.RefusalConcern_REFUSAL_CONCERN_UNSPECIFIED: // of a release that never paused
@@ -74,11 +73,12 @@ func (q *queue) foldPushRefusal(f *eventsv1.LandVoid) {
 	}
 }
 
-// refusesEverybody reports whether a refusal shows that the remote refuses every push: by its words; or because it has refused
-// at least two changes twice each with the same words, and nothing has landed since.
+// refusesEverybody reports whether a refusal shows that the remote refuses every push: by its words, which have to come again and
+// again if another change has landed past the refused one; or because it has refused at least two changes twice each with the same words,
+// and nothing has landed since.
 func (q *queue) refusesEverybody(f *eventsv1.LandVoid, r *pushRefusals) bool {
 	if r.concernsQueue {
-		return r.passed < maxPassed
+		return r.passed == 0 || r.passed < maxPassed && (r.recent >= maxPushRefusals || !q.refusesOne())
 	}
 	if q.refusing != nil && sameWords(q.refusing.Message, f.Reason) {
 		return true
@@ -86,7 +86,7 @@ func (q *queue) refusesEverybody(f *eventsv1.LandVoid, r *pushRefusals) bool {
 	changes := 0
 	for _, other := range q.pushRefused {
 		switch {
-		case !other.recently || other.othersLand:
+		case other.recent == 0 || other.othersLand:
 		case other.times < 2 || !sameWords(other.message, f.Reason):
 			return false
 		default:
@@ -118,13 +118,31 @@ func (q *queue) countLanding() {
 			delete(q.pushRefused, change)
 			continue
 		}
-		if r.recently {
-			r.passed, r.recently = r.passed+1, false
+		if r.recent > 0 {
+			r.passed, r.recent = r.passed+1, 0
 		}
 		if !r.othersLand {
 			r.othersLand, r.times = true, 0
 		}
 	}
+}
+
+// refusesOne reports whether the remote has refused one change alone since the last landing. What it has not refused tells then
+// whether it takes anything, and is tried at once.
+func (q *queue) refusesOne() bool {
+	changes := 0
+	for _, r := range q.pushRefused {
+		if r.recent > 0 {
+			changes++
+		}
+	}
+	return changes == 1
+}
+
+// isUntried reports whether the remote has not refused a change since the last landing.
+func (q *queue) isUntried(change string) bool {
+	r := q.pushRefused[change]
+	return r == nil || r.recent == 0
 }
 
 // refusedTooOften reports whether a change is to be ejected because the remote refuses its commits and takes those of others.
@@ -156,11 +174,11 @@ func (q *queue) nextBehind(change string) string {
 	if c == nil || r == nil {
 		return ""
 	}
-	patience := maxPushRefusals
-	if r.concernsQueue { // then a move seldom helps
-		patience = maxLonePushRefusals
-	}
-	if r.times < patience || r.othersLand && !r.concernsQueue {
+	switch {
+	case r.concernsQueue && r.times == maxPushRefusals && q.refusesOne(): // the one that tells whose the words are
+	case r.concernsQueue && r.times < maxLonePushRefusals: // a move seldom helps
+		return ""
+	case r.times < maxPushRefusals, r.othersLand && !r.concernsQueue:
 		return ""
 	}
 	for _, k := range q.lineup.Order() {
@@ -174,7 +192,7 @@ func (q *queue) nextBehind(change string) string {
 // deferPush puts off the next try of a change whose push was just refused, and that of all if the remote refuses every push.
 func (q *queue) deferPush(change string, now time.Time) {
 	if r := q.pushRefused[change]; r != nil {
-		r.notBefore = now.Add(backoff(r.times))
+		r.notBefore = now.Add(backoff(r.times + r.passed))
 	}
 	if q.refusing != nil {
 		q.attempt.rest.again(now)
@@ -199,6 +217,12 @@ func (r *rest) again(now time.Time) {
 // rests reports whether the remote refuses every push, and is not to be tried yet.
 func (q *queue) rests(now time.Time) bool { return isAhead(q.attempt.rest.notBefore, now) }
 
+// restsOpen reports whether the push of the open intention is not to be tried yet. One that nobody has pushed was opened to be
+// tried.
+func (q *queue) restsOpen(now time.Time) bool {
+	return q.rests(now) && q.attempt.unpushed != tip(q.lineup.Intention.Fact)
+}
+
 // refusedOpen takes a refusal of every push whose intention stays open, since an earlier push of it may still arrive.
 func (c *Core) refusedOpen(q *queue, why error) {
 	a := &q.attempt
@@ -210,8 +234,9 @@ func (c *Core) refusedOpen(q *queue, why error) {
 	a.rest.found = &eventsv1.LandingsPaused{Message: sentenceOf(why), SinceUs: a.trouble.failingSince.UnixMicro()}
 }
 
-// recordPause returns the record of a pause or its end that the log lacks, nil if it has all.
-func (q *queue) recordPause(name string, now time.Time) runner.Effect {
+// recordPause returns the record of a pause or its end that the log lacks, nil if it has all. A pause that one change alone stands
+// for is not recorded before what else is ready has been tried.
+func (q *queue) recordPause(name string, now time.Time, builds int64) runner.Effect {
 	logged, current := q.lineup.RefusedByRemote, q.refusing
 	if found := q.attempt.rest.found; found != nil && q.lineup.Intention != nil {
 		current = found
@@ -220,6 +245,8 @@ func (q *queue) recordPause(name string, now time.Time) runner.Effect {
 	switch {
 	case current == nil && logged != nil:
 		return q.append(name, "", &eventsv1.LandingsResumed{StampUs: now.UnixMicro()}, identity...)
+	case current == q.refusing && logged == nil && q.refusesOne() && (q.lineup.Intention != nil || q.ready(now, builds) != nil):
+		return nil
 	case current != nil && (logged == nil || !sameWords(logged.Message, current.Message)):
 		return q.append(name, "", &eventsv1.LandingsPaused{Message: current.Message, SinceUs: current.SinceUs, StampUs: now.UnixMicro()}, identity...)
 	}

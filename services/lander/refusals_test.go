@@ -274,7 +274,8 @@ func (o *harness) refuseOnly(change, sentence string, everybody bool) {
 	}
 }
 
-// TestWordsOfEverybodyThatHitOneChangeEjectItInTheEnd: others land in between, three times.
+// TestWordsOfEverybodyThatHitOneChangeEjectItInTheEnd: others land in between, three times. Once they do, it takes more of those words
+// to pause the landings.
 func TestWordsOfEverybodyThatHitOneChangeEjectItInTheEnd(t *testing.T) {
 	o := newHarness(t)
 	o.poll(0)
@@ -291,7 +292,7 @@ func TestWordsOfEverybodyThatHitOneChangeEjectItInTheEnd(t *testing.T) {
 		}
 	}
 	o.ended("b0 landed", "b1 landed", "b2 landed", "a ejected: "+said, "b3 landed")
-	o.wantsPauses(said, "resumed", said, "resumed", said, "resumed")
+	o.wantsPauses(said, "resumed", said, "resumed")
 }
 
 // TestAFreezeThatComesBackEjectsNobody, even who was refused, and passed, before.
@@ -467,4 +468,106 @@ func TestAPushThatWasUnderWayWhenTheRightWasLostCountsOnce(t *testing.T) {
 		o.pushes("a")
 	}
 	o.ended("late0 landed", "late1 landed", "a landed")
+}
+
+// TestAChangeThatTheRemoteRefusesStopsNobody: what is ready beside it is tried before anybody says that the remote refuses every
+// push, even though its words are those of a freeze.
+func TestAChangeThatTheRemoteRefusesStopsNobody(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	const said = "frozen/ is frozen until Monday"
+	o.refuseOnly("a", said, true)
+	o.admit("a")
+	o.admit("b")
+	o.pushes("a", "b")
+	o.poll(time.Millisecond)
+	o.ended("b landed")
+	for i := range 5 {
+		o.admit(fmt.Sprint("c", i))
+		for range 4 {
+			o.poll(time.Second)
+			o.pushes("a")
+		}
+		o.pushes(fmt.Sprint("c", i))
+		o.poll(time.Millisecond)
+	}
+	o.wantsPauses()
+	if got := fmt.Sprint(o.endings()); strings.Count(got, "landed") != 6 || !strings.Contains(got, "a ejected: "+said) {
+		t.Errorf("in the end %s", got)
+	}
+}
+
+// TestWhatTheRemoteHasNotSeenIsTriedAtOnce: one refused change alone paused the landings of a quiet queue, and its next try is far.
+func TestWhatTheRemoteHasNotSeenIsTriedAtOnce(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	const said = "frozen/ is frozen until Monday"
+	o.refuseOnly("a", said, true)
+	o.land("a")
+	for range 120 {
+		o.poll(2 * time.Second)
+		o.pushes("a")
+	}
+	o.wantsPauses(said)
+	o.admit("b")
+	o.pushes("b")
+	o.poll(time.Millisecond)
+	o.ended("b landed")
+	o.wantsPauses(said, "resumed")
+}
+
+// TestAFreezeIsTriedOnceByOneMore: two changes that were refused alike tell that the remote takes nothing, and all others wait.
+func TestAFreezeIsTriedOnceByOneMore(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	o.refuses(notAllowed, true)
+	o.land("a")
+	for range 120 {
+		o.poll(2 * time.Second)
+		o.pushes("a")
+	}
+	tried := o.tried()
+	for i := range 5 {
+		o.admit(fmt.Sprint("b", i))
+		o.pushes(fmt.Sprint("b", i))
+		o.poll(time.Millisecond)
+	}
+	if n := o.tried() - tried; n != 1 {
+		t.Errorf("%d of five new changes were tried at once", n)
+	}
+	o.ended()
+	o.wantsPauses(notAllowed)
+}
+
+// TestOneChangeIsLetPastWhatWordsOfEverybodyRefuse: whether they are the change's own shows only if another one is tried.
+func TestOneChangeIsLetPastWhatWordsOfEverybodyRefuse(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	o.refuses(notAllowed, true)
+	o.land("a")
+	for i := range 3 {
+		o.admit(fmt.Sprint("b", i)) // behind it, and not decided: they meet it
+	}
+	for range 10 {
+		o.poll(time.Second)
+		o.pushes("a")
+	}
+	moves := func() (list []string) {
+		o.each(func(e journal.Entry) {
+			if f, is := e.Message.(*eventsv1.ChangeMoved); is {
+				list = append(list, f.Change+" before "+f.Before)
+			}
+		})
+		return list
+	}
+	if got := fmt.Sprint(moves()); got != "[b0 before a]" {
+		t.Fatalf("after ten seconds: %s", got)
+	}
+	for range 20 {
+		o.poll(time.Second)
+		o.pushes("b0", "a")
+	}
+	if got := fmt.Sprint(moves()); got != "[b0 before a]" {
+		t.Errorf("once it is refused too: %s", got)
+	}
 }

@@ -42,7 +42,7 @@ func (q *queue) snapshot(name string) *snapshotv1.LanderQueue {
 	}
 	for change, r := range q.pushRefused {
 		m.Refused = append(m.Refused, &snapshotv1.LanderRefusal{Change: change, Times: int64(r.times), Message: r.message, OthersLand: r.othersLand,
-			ConcernsQueue: r.concernsQueue, Passed: int64(r.passed), Recently: r.recently})
+			ConcernsQueue: r.concernsQueue, Passed: int64(r.passed), Recent: int64(r.recent)})
 	}
 	for r, builds := range q.unprepared {
 		m.Unprepared = append(m.Unprepared, &snapshotv1.LanderUnprepared{Change: r.change, Revision: r.number, Builds: slices.Sorted(maps.Keys(builds))})
@@ -98,7 +98,7 @@ func restoreQueue(m *snapshotv1.LanderQueue) (q *queue, err error) {
 		}
 	}
 	for _, r := range m.Refused {
-		q.pushRefused[r.Change] = &pushRefusals{times: int(r.Times), message: r.Message, othersLand: r.OthersLand, concernsQueue: r.ConcernsQueue, passed: int(r.Passed), recently: r.Recently}
+		q.pushRefused[r.Change] = &pushRefusals{times: int(r.Times), message: r.Message, othersLand: r.OthersLand, concernsQueue: r.ConcernsQueue, passed: int(r.Passed), recent: int(r.Recent)}
 	}
 	for _, u := range m.Unprepared {
 		r := revision{u.Change, u.Revision}

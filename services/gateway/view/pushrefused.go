@@ -68,9 +68,25 @@ func (q *Queue) pausedByRemote() *RemotePause {
 		return nil
 	}
 	since := stamp(f.SinceUs, time.Time{})
-	return &RemotePause{Message: f.Message, Since: since, Sentence: fmt.Sprintf(
+	p := &RemotePause{Message: f.Message, Since: since, Sentence: fmt.Sprintf(
 		"%s: the remote has refused every push since %s UTC, so landings are paused; they go on by themselves once it takes one, which is tried every minute, or at once after a resume.",
 		quoted(f.Message), since.Format(time.DateTime))}
+	if only := q.refusedSince(since); len(only) == 1 {
+		p.Sentence = fmt.Sprintf(
+			"%s: the remote has refused %s since %s UTC in words that concern every push, so landings are paused; the next change that is ready is tried at once, and %[2]s again within a minute, or at once after a resume.",
+			quoted(f.Message), only[0].admission.Change, since.Format(time.DateTime))
+	}
+	return p
+}
+
+// refusedSince returns the pending changes whose push the remote has refused at a time or later, in the order of the queue.
+func (q *Queue) refusedSince(at time.Time) (list []*change) {
+	for _, entry := range q.lineup.Order() {
+		if c := q.changes[entry.ID()]; c != nil && c.pushRefused() && !c.lastRefusal.At.Before(at) {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // pausedByRemoteReasons returns the reason of every change while landings are paused. It begins with the remote's sentence.
@@ -99,30 +115,26 @@ func (c *change) ownRefusal() Reason {
 		count(c.lastRefusal.Pushes, "time"), c.lastRefusal.At.Format(time.DateTime))}
 }
 
-// refusing returns the remote's last refusal if it has refused every push since the newest landing and landings are not paused;
-// else nil.
+// refusing returns the remote's last refusal if nothing has landed since and landings are not paused; else nil.
 func (q *Queue) refusing() *Trouble {
-	var last *Refusal
 	if q.lineup.RefusedByRemote != nil {
 		return nil // the pause shows it
 	}
-	for _, entry := range q.lineup.Order() {
-		if c := q.changes[entry.ID()]; c != nil && c.pushRefused() && (last == nil || c.lastRefusal.At.After(last.At)) {
-			last = c.lastRefusal
+	var landed time.Time
+	for i := len(q.finished) - 1; i >= 0 && landed.IsZero(); i-- {
+		if c := q.stillFinished(q.finished[i]); c != nil && c.end.state == lineup.Landed {
+			landed = c.end.at.Add(time.Nanosecond)
 		}
 	}
-	if last == nil {
+	refused := q.refusedSince(landed)
+	if len(refused) == 0 {
 		return nil
 	}
-	for i := len(q.finished) - 1; i >= 0; i-- {
-		if c := q.stillFinished(q.finished[i]); c != nil && c.end.state == lineup.Landed {
-			if !c.end.at.Before(last.At) {
-				return nil
-			}
-			break
-		}
+	last := slices.MaxFunc(refused, func(a, b *change) int { return a.lastRefusal.At.Compare(b.lastRefusal.At) }).lastRefusal
+	what, then := "pushes since the last landing", "what it refuses is tried again within a minute"
+	if len(refused) == 1 {
+		what, then = "push of "+refused[0].admission.Change, "it is tried again within a minute, and others land if the remote takes them"
 	}
 	return &Trouble{Kind: ReasonPushRefused, Message: last.Message, Since: last.At, Sentence: fmt.Sprintf(
-		"%s: the remote refuses the pushes since the last landing, most recently at %s UTC; what it refuses is tried again within a minute.",
-		quoted(last.Message), last.At.Format(time.DateTime))}
+		"%s: the remote refuses the %s, most recently at %s UTC; %s.", quoted(last.Message), what, last.At.Format(time.DateTime), then)}
 }

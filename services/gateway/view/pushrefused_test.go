@@ -184,3 +184,34 @@ func TestLandingsThatGoOnWithoutAnyAreNotSaidToBeTaken(t *testing.T) {
 		}
 	}
 }
+
+// TestARefusedChangeIsNamedWhileItIsTheOnlyOne, in the line of the queue and in a pause: others may land.
+func TestARefusedChangeIsNamedWhileItIsTheOnlyOne(t *testing.T) {
+	s := begin(t)
+	s.land("a")
+	s.land("b")
+	const said = "frozen/ is frozen until Monday"
+	refuse := func(change string) {
+		ref := &eventsv1.ChangeRef{Change: change, Revision: 1}
+		s.Fold(main, events.TopicChanges, &eventsv1.LandIntended{Change: ref, Decision: "d" + change, Base: apitest.Commit("main"), Commits: []string{apitest.Commit(change)}})
+		s.Fold(main, events.TopicChanges, &eventsv1.LandVoid{Change: ref, Decision: "d" + change, Commit: apitest.Commit(change), Refused: true, Reason: said,
+			Concern: eventsv1.RefusalConcern_REFUSAL_CONCERN_QUEUE, StampUs: 1_700_000_000_000_000})
+	}
+	const when = "2023-11-14 22:13:20 UTC"
+	refuse("a")
+	if _, _, o, _ := s.look("b"); o.Unreachable == nil || o.Unreachable.Sentence != "\u201c"+said+"\u201d: the remote refuses the push of a, most recently at "+when+"; it is tried again within a minute, and others land if the remote takes them." {
+		t.Errorf("the queue says %+v", o.Unreachable)
+	}
+	s.Fold(main, events.TopicChanges, &eventsv1.LandingsPaused{Message: said, SinceUs: 1_700_000_000_000_000, StampUs: 1_700_000_000_000_000})
+	if _, _, o, _ := s.look("b"); o.PausedByRemote.Sentence != "\u201c"+said+"\u201d: the remote has refused a since "+when+" in words that concern every push, so landings are paused; the next change that is ready is tried at once, and a again within a minute, or at once after a resume." {
+		t.Errorf("paused: %s", o.PausedByRemote.Sentence)
+	}
+	refuse("b")
+	if _, _, o, _ := s.look("b"); !strings.Contains(o.PausedByRemote.Sentence, "has refused every push since "+when) {
+		t.Errorf("once b is refused too: %s", o.PausedByRemote.Sentence)
+	}
+	s.Fold(main, events.TopicChanges, &eventsv1.LandingsResumed{StampUs: 1_700_000_070_000_000})
+	if _, _, o, _ := s.look("b"); !strings.Contains(o.Unreachable.Sentence, "the remote refuses the pushes since the last landing") {
+		t.Errorf("of two refused changes the queue says %+v", o.Unreachable)
+	}
+}

@@ -155,6 +155,39 @@ func TestAHookThatRefusesEverybodyPausesTheQueue(t *testing.T) {
 	}
 }
 
+// TestAFrozenFolderStopsNobodyElse, though its hook's words are those of a freeze: what is ready is tried at once, and the third
+// change that lands past the refused one ejects it.
+func TestAFrozenFolderStopsNobodyElse(t *testing.T) {
+	together(t)
+	r := newRepository(t)
+	const sentence = "f0 is frozen until Monday"
+	r.hook("pre-receive", onMain("if git diff --name-only $old $new | grep -q ^f0/; then echo '"+sentence+"' >&2; exit 1; fi"))
+	s, c := newPeerStack(t, r)
+	r.branch("frozen", "f0/frozen.txt", "x\n")
+	began := time.Now()
+	land(t, c, "frozen", "frozen")
+	until(t, c, "frozen", refusedOnce)
+	tells(t, s, c, "frozen", sentence, began)
+	for others := 0; ; others++ {
+		if e, err := c.Explain(t.Context(), queue, "frozen", false); err != nil {
+			t.Fatal(err)
+		} else if e.State == "ejected" {
+			break
+		}
+		if others == 20 { // each needs a second, and the frozen change is tried after 1, 2, 4 ... seconds
+			t.Fatal("it is still there")
+		}
+		name := fmt.Sprint("other", others)
+		r.branch(name, "f1/"+name+".txt", "x\n")
+		land(t, c, name, name)
+		expect(t, c, name, "landed")
+	}
+	if v := expect(t, c, "frozen", "ejected"); !strings.Contains(v.Why, sentence) || strings.Count(v.Why, sentence) != 1 {
+		t.Errorf("ejected: %s", v.Why)
+	}
+	await(t, "landings go on", func() bool { return overview(t, c).PausedByRemote == nil && overview(t, c).Unreachable == nil })
+}
+
 // TestAHookThatRefusesForSomeSecondsEjectsNobody: its words are of no kind that is known.
 func TestAHookThatRefusesForSomeSecondsEjectsNobody(t *testing.T) {
 	together(t)
