@@ -174,7 +174,7 @@ func TestAFrozenFolderStopsNobodyElse(t *testing.T) {
 		} else if e.State == "ejected" {
 			break
 		}
-		if others == 20 { // each needs a second, and the frozen change is tried after 1, 2, 4 ... seconds
+		if others == 200 { // it is tried after 1, 2, 4 ... seconds
 			t.Fatal("it is still there")
 		}
 		name := fmt.Sprint("other", others)
