@@ -82,7 +82,7 @@ func TestTheFullExplanationShowsEveryFactorWithWhereItComesFrom(t *testing.T) {
 // TestAFullExplanationLeavesNothingOut: it has what the short one says of a failure, too.
 func TestAFullExplanationLeavesNothingOut(t *testing.T) {
 	e := view.Explanation{Summary: view.Summary{Change: "me", State: view.StateRejected, Failure: &view.Fault{
-		Target: "//t", Whose: view.WhoseYours, With: []string{"k"}, Sentence: "your change breaks //t on top of k: a.go:1: no", Lines: []string{"a.go:1: no"},
+		Target: "//t", Whose: view.WhoseYours, With: []string{"k"}, Sentence: "your change breaks //t: a.go:1: no (not built without k, which landed meanwhile)", Lines: []string{"a.go:1: no"},
 		Also: []string{"//u"}, Owners: []string{"@team"}}}}
 	for _, e.Full = range []*view.Full{nil, {}} {
 		var out strings.Builder

@@ -526,6 +526,9 @@ func (q *Queue) landedBetween(from, to string, holds func(*change) bool) (ids []
 	return nil, false
 }
 
+// took are durations in the output of tools, which differ from run to run.
+var took = regexp.MustCompile(`\b\d+(\.\d+)? ?(ns|µs|us|ms|s|seconds)\b`)
+
 // faultSentence puts a failure into words, with the first decisive line.
 func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 	text := ""
@@ -538,24 +541,21 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 				text += " with its sources as the mainline has them"
 			}
 		}
-		if len(f.With) > 0 {
-			text += " on top of " + names(newestFirst(f.With))
-		}
 	case WhoseMainline:
 		red := q.redOnMainline(f.Target, a)
 		at, passedBefore := q.passedBefore(red)
-		text = q.brokenBy(red) + " broke " + red + " on the mainline: not your change"
+		text = q.brokenBy(red) + " broke " + red + " on the mainline"
 		switch {
 		case slices.Contains(q.redBeforeQueue(), red):
-			text = red + " has been red on the mainline since before the queue: not your change"
+			text = red + " has been red on the mainline since before the queue"
 		case passedBefore:
-			text = red + " passed on the mainline at " + at.Format(time.DateTime) + " UTC, and fails there now: not your change"
+			text = red + " passed on the mainline at " + at.Format(time.DateTime) + " UTC, and fails there now"
 		case slices.Contains(q.redUnproven(), red) && len(q.verifiedByLandings([]string{red})) > 0:
-			text = red + " passed on the mainline when " + q.verifiedByLandings([]string{red})[0].change + " landed, and fails there now: not your change"
+			text = red + " passed on the mainline when " + q.verifiedByLandings([]string{red})[0].change + " landed, and fails there now"
 		case slices.Contains(q.redUnproven(), red) && len(q.landedQuarantined([]string{red})) > 0:
-			text = red + " is red on the mainline, where " + q.landedQuarantined([]string{red})[0].change + " landed while it was quarantined: not your change"
+			text = red + " is red on the mainline, where " + q.landedQuarantined([]string{red})[0].change + " landed while it was quarantined"
 		case slices.Contains(q.redUnproven(), red):
-			text = red + " is red on the mainline, and nothing proves that it was green there: not your change"
+			text = red + " is red on the mainline, and nothing proves that it was green there"
 		}
 	case WhoseAhead:
 		landed := slices.ContainsFunc(f.With, func(id string) bool { return q.lineup.RequirementState(id) != lineup.Pending })
@@ -588,17 +588,29 @@ func (q *Queue) faultSentence(c *change, f *Fault, a *attempt) string {
 	step := a.shown()
 	step.Lines = f.Lines
 	why := step.why()
-	if there := q.mainlineLines(q.redOnMainline(f.Target, a)); f.Whose == WhoseMainline && len(there) > 0 {
+	if f.Whose == WhoseMainline {
 		// It may fail by itself, too, which cannot be told while the mainline is red.
-		alone := slices.DeleteFunc(slices.Concat([]string{why}, f.Lines), func(line string) bool { return line == "" || slices.Contains(there, line) })
-		if len(alone) > 0 {
-			return text + ": " + strings.TrimRight(there[0], ".") + " (with your change: " + strings.TrimRight(alone[0], ".") + ")"
+		there := q.mainlineLines(q.redOnMainline(f.Target, a))
+		if alone := linesBeside(there, append([]string{why}, f.Lines...)); len(there) > 0 && len(alone) > 0 {
+			return text + ", and your change may break it too: " + strings.TrimRight(there[0], ".") + " (with your change: " + strings.TrimRight(alone[0], ".") + ")"
 		}
+		text += ": not your change"
 	}
 	if why != "" {
 		text += ": " + strings.TrimRight(why, ".")
 	}
+	if f.Whose == WhoseYours && len(f.With) > 0 {
+		text += " (not built without " + names(newestFirst(f.With)) + ", which landed meanwhile)"
+	}
 	return text
+}
+
+// linesBeside returns the lines that are not among others, whatever durations they have.
+func linesBeside(others, lines []string) []string {
+	timeless := func(line string) string { return took.ReplaceAllString(line, "") }
+	return slices.DeleteFunc(lines, func(line string) bool {
+		return line == "" || slices.ContainsFunc(others, func(other string) bool { return timeless(other) == timeless(line) })
+	})
 }
 
 // newestFirst returns changes that have landed with the last one first: it is the likeliest to be at fault.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"landfall.build/events"
@@ -307,13 +308,13 @@ func TestWhatTheMainlineFailsByIsToldBeforeWhatTheChangeFailsBy(t *testing.T) {
 	b.build("b1", "c", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
 	b.node("c", nil, blocked, 0, "b1", "//x")
 	b.expect("c", "//x", view.WhoseMainline, nil,
-		"a direct push broke //x on the mainline: not your change: x/b.go:3: unlucky (with your change: x/a.go:12: want 3, got 4)")
+		"a direct push broke //x on the mainline, and your change may break it too: x/b.go:3: unlucky (with your change: x/a.go:12: want 3, got 4)")
 }
 
 // TestWhatOnlyTheChangeFailsByIsToldBesideWhatTheMainlineFailsBy, where both begin with the same line.
 func TestWhatOnlyTheChangeFailsByIsToldBesideWhatTheMainlineFailsBy(t *testing.T) {
 	for second, want := range map[string]string{
-		"x/b.go:3: unlucky": "a direct push broke //x on the mainline: not your change: x/a.go:12: want 3, got 4 (with your change: second line)",
+		"x/b.go:3: unlucky": "a direct push broke //x on the mainline, and your change may break it too: x/a.go:12: want 3, got 4 (with your change: second line)",
 		"second line":       "a direct push broke //x on the mainline: not your change: x/a.go:12: want 3, got 4",
 	} {
 		b := newBlame(t, "c")
@@ -324,6 +325,18 @@ func TestWhatOnlyTheChangeFailsByIsToldBesideWhatTheMainlineFailsBy(t *testing.T
 		b.node("c", nil, blocked, 0, "b1", "//x")
 		b.expect("c", "//x", view.WhoseMainline, nil, want)
 	}
+}
+
+// TestWhatDiffersInItsDurationAloneIsTheSameFailure.
+func TestWhatDiffersInItsDurationAloneIsTheSameFailure(t *testing.T) {
+	b := newBlame(t, "c")
+	b.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{{Mainline: true, Change: &eventsv1.ChangeRef{}, Classes: []*eventsv1.Class{{
+		Outcomes: []*eventsv1.Outcome{{State: red, Version: &eventsv1.TargetVersion{Target: "//x", Hash: "h"}}}}}}}})
+	b.Fold(main, events.TopicBuilds, &eventsv1.StepFinished{Target: "//x", Hash: "h", Attempt: 1, Outcome: stepFailed, Build: "check", Decisive: []string{"--- FAIL: TestX (0.02s)", "second line"}})
+	b.says = "--- FAIL: TestX (1.30s)"
+	b.build("b1", "c", "m", nil, []string{"//x"}, []eventsv1.StepOutcome{stepFailed})
+	b.node("c", nil, blocked, 0, "b1", "//x")
+	b.expect("c", "//x", view.WhoseMainline, nil, "a direct push broke //x on the mainline: not your change: --- FAIL: TestX (1.30s)")
 }
 
 func TestWhatPassedBeforeAnotherChangeLandedFailsTogetherWithIt(t *testing.T) {
@@ -436,14 +449,19 @@ func TestWhatLandedIsNamedOnlyIfItMayBeTheReason(t *testing.T) {
 		b.Reject(main, "c", "b2", "//x", 1)
 		t.Log(c.name)
 		whose, says := view.WhoseYours, "your change breaks //x: "
-		if len(c.with) > 0 {
-			says = "your change breaks //x on top of k: "
-		}
 		if c.ofEverything && len(c.with) > 0 { // nothing shows that the mainline has //x
 			whose, says = view.WhoseUnknown, "//x fails on top of k, which landed before it; it was not built without it: "
 		}
-		b.expect("c", "//x", whose, c.with, says+c.line)
+		b.expect("c", "//x", whose, c.with, says+c.line+meanwhile(whose, c.with))
 	}
+}
+
+// meanwhile ends the sentence of a failure of the change's own that was never built without others.
+func meanwhile(whose string, with []string) string {
+	if whose != view.WhoseYours || len(with) == 0 {
+		return ""
+	}
+	return " (not built without " + strings.Join(with, ", ") + ", which landed meanwhile)"
 }
 
 // TestATargetThatTheChangeAddsIsNotBrokenByIt: the first landing into a queue often declares targets for what is there.
@@ -519,7 +537,7 @@ func TestWhatWasNeverBuiltWithoutAnotherChangeIsNotBlamedAlone(t *testing.T) {
 			b.build("b1", "sem-b", head, nil, []string{"//invoice"}, []eventsv1.StepOutcome{stepPassed})
 		}, view.WhoseAhead, []string{"sem-a"}, "your change breaks //invoice only together with sem-a, which landed before it: "},
 		{"the mainline has the target, and it passes there", head, []string{"sem-a"}, head, needs, "//invoice", nil,
-			view.WhoseYours, []string{"sem-a"}, "your change breaks //invoice on top of sem-a: "},
+			view.WhoseYours, []string{"sem-a"}, "your change breaks //invoice: "},
 		{"it adds the target", head, []string{"sem-a"}, head, &eventsv1.Affected{Targets: needs.Targets, Created: []uint32{0}, Leaves: needs.Leaves, AddedEdges: needs.AddedEdges}, "//money", nil,
 			view.WhoseUnknown, []string{"sem-a"}, "//invoice is new with your change, and fails on top of sem-a, which landed before it; it was not built without it: "},
 	} {
@@ -539,7 +557,7 @@ func TestWhatWasNeverBuiltWithoutAnotherChangeIsNotBlamedAlone(t *testing.T) {
 				b.build("b2", "sem-b", c.on, nil, []string{"//invoice"}, []eventsv1.StepOutcome{stepFailed})
 			}
 			b.Reject(main, "sem-b", "b2", "//invoice", 1)
-			b.expect("sem-b", "//invoice", c.whose, c.with, c.sentence+"invoice/a.go:12: want 3, got 4")
+			b.expect("sem-b", "//invoice", c.whose, c.with, c.sentence+"invoice/a.go:12: want 3, got 4"+meanwhile(c.whose, c.with))
 		})
 	}
 }
@@ -573,7 +591,7 @@ func TestABuildThatIsRedBecauseOfAnotherChangeComparesNothing(t *testing.T) {
 			b.build("c2", "c", head, []string{"k"}, x, []eventsv1.StepOutcome{stepFailed})
 			b.LandIt(main, "k", "k1", nil, "//t")
 			b.Reject(main, "c", "c2", "//t", 1)
-			b.expect("c", "//t", view.WhoseYours, []string{"k"}, "your change breaks //t on top of k: t/a.go:12: want 3, got 4")
+			b.expect("c", "//t", view.WhoseYours, []string{"k"}, "your change breaks //t: t/a.go:12: want 3, got 4 (not built without k, which landed meanwhile)")
 		})
 	}
 	t.Run("it fails in something else", func(t *testing.T) {

@@ -42,7 +42,7 @@ func TestAChangeThatFailsOnlyWithWhatLandedBeforeItIsNotBlamedAlone(t *testing.T
 	land(t, c, "cart", "cart")
 	v = expect(t, c, "cart", "rejected")
 	if f := v.Failure; f == nil || f.Whose != view.WhoseYours || !slices.Equal(f.With, []string{"rename"}) ||
-		f.Sentence != "your change breaks //f1 on top of rename: a.txt:1: undefined: Percent" {
+		f.Sentence != "your change breaks //f1: a.txt:1: undefined: Percent (not built without rename, which landed meanwhile)" {
 		t.Errorf("%s: %+v", v.Why, f)
 	}
 	for change, want := range map[string]string{
