@@ -22,7 +22,7 @@ func TestWrongDefinitionsAreNamedWithTheirLines(t *testing.T) {
 		"members that are no list":      {memoryTree{"Cargo.toml": "[workspace]\nmembers = \"a\"\n"}, "Cargo.toml:2: members must be an array of strings"},
 		"a dependency that is a list":   {memoryTree{"tools/Cargo.toml": "[package]\nname = \"tools\"\n\n[dependencies]\nbase = [1]\n"}, "tools/Cargo.toml:5: dependency base must be"},
 		"a lock file":                   {memoryTree{"Cargo.lock": "version = 4\n<<<<<<< ours\n"}, "Cargo.lock:2: "},
-		"a configuration":               {memoryTree{".cargo/config.toml": "[build\n"}, ".cargo/config.toml:2: "},
+		"a configuration":               {memoryTree{".cargo/config.toml": "[build\n"}, ".cargo/config.toml:1: "},
 		"a huge manifest":               {memoryTree{"tools/Cargo.toml": "[package]\nname = \"tools\"\n" + strings.Repeat("# x\n", 2<<20)}, "tools/Cargo.toml:1: too large"},
 		"a vendored one that is used":   {edited(t, "tools/Cargo.toml", "../crates/base", "../vendor/unused"), "vendor/unused/Cargo.toml:1: "},
 	} {

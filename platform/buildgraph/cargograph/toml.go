@@ -11,6 +11,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"landfall.build/platform/buildgraph/nesting"
+	"landfall.build/platform/buildgraph/textline"
 )
 
 // document is a TOML file as tables of values, with what is needed to name lines.
@@ -31,7 +32,7 @@ func parseTOML(content []byte) *document {
 	if _, err := toml.Decode(text, &d.root); err != nil {
 		line, message := 1, err.Error()
 		if at, is := errors.AsType[toml.ParseError](err); is {
-			line, message = at.Position.Line, at.Message
+			line, message = textline.At([]byte(text), at.Position.Start+at.Position.Len-1), at.Message
 			if message == "" {
 				message = strings.TrimPrefix(at.Error(), "toml: ")
 			}

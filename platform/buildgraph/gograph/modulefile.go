@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
+
+	"landfall.build/platform/buildgraph/textline"
 )
 
 // moduleFile is the meaning of a go.mod or go.work. It rests on the content
@@ -38,7 +40,7 @@ type replacement struct {
 func parseModuleFile(content []byte) *moduleFile {
 	f, err := modfile.Parse("", content, nil)
 	if err != nil {
-		return &moduleFile{problem: problemOf(err)}
+		return &moduleFile{problem: problemOf(content, err)}
 	}
 	m := &moduleFile{}
 	if f.Module == nil {
@@ -67,7 +69,7 @@ func parseModuleFile(content []byte) *moduleFile {
 func parseWorkFile(content []byte) *moduleFile {
 	f, err := modfile.ParseWork("", content, nil)
 	if err != nil {
-		return &moduleFile{problem: problemOf(err)}
+		return &moduleFile{problem: problemOf(content, err)}
 	}
 	m := &moduleFile{}
 	m.readLanguage(f.Go, f.Toolchain, f.Godebug)
@@ -95,7 +97,7 @@ func (m *moduleFile) readLanguage(version *modfile.Go, toolchain *modfile.Toolch
 }
 
 // problemOf returns the first mistakes, each with its line, in one line.
-func problemOf(err error) string {
+func problemOf(content []byte, err error) string {
 	var list modfile.ErrorList
 	if !errors.As(err, &list) {
 		return "1: " + oneLine(err.Error())
@@ -103,6 +105,7 @@ func problemOf(err error) string {
 	var texts []string
 	for _, e := range list[:min(len(list), 3)] {
 		e.Filename = ""
+		e.Pos.Line = min(e.Pos.Line, textline.At(content, len(content)))
 		// Where one mistake names another place it does so as :5:1, without a file.
 		texts = append(texts, strings.ReplaceAll(strings.TrimPrefix(oneLine(e.Error()), ":"), " at :", " at "))
 	}

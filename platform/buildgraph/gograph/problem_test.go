@@ -20,7 +20,7 @@ func TestBrokenModuleFilesAreNamedWithTheirLines(t *testing.T) {
 		"a nested go.mod":         {memoryTree{"tools/go.mod": "modul x\n"}, "tools/go.mod:1: "},
 		"no module line":          {memoryTree{"go.mod": "go 1.26\n"}, "go.mod:1: there is no module line"},
 		"a module of no name":     {memoryTree{"go.mod": "module \"file: x\"\n"}, "go.mod:1: malformed import path"},
-		"a block without an end":  {memoryTree{"go.mod": "module m\n\nrequire (\n\tx v1.0.0\n"}, "go.mod:5: syntax error (unterminated block started at 3:1)"},
+		"a block without an end":  {memoryTree{"go.mod": "module m\n\nrequire (\n\tx v1.0.0\n"}, "go.mod:4: syntax error (unterminated block started at 3:1)"},
 		"a go.work":               {memoryTree{"go.work": "use (\n"}, "go.work:"},
 		"a go.mod that is a loop": {memoryTree{"go.mod": "mode 120000 go.mod"}, ""},
 		"a huge go.mod":           {memoryTree{"go.mod": "module m\n" + strings.Repeat("// x\n", 1<<20)}, "go.mod:1: too large"},

@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"landfall.build/platform/buildgraph/textline"
 )
 
 // manifestName is what says that a folder is a package.
@@ -141,14 +143,14 @@ func normalJSON(raw json.RawMessage) []byte {
 
 // lineOf returns the line of a mistake that encoding/json reports, 1 if it does not say where.
 func lineOf(content []byte, err error) int {
-	offset := int64(0)
+	read := int64(0) // with the byte that is wrong
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		offset = syntax.Offset
+		read = syntax.Offset
 	}
 	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		offset = kind.Offset
+		read = kind.Offset
 	}
-	return 1 + bytes.Count(content[:min(max(offset, 0), int64(len(content)))], []byte("\n"))
+	return textline.At(content, int(read)-1)
 }
 
 // leavingTexts returns the texts of a manifest that can hold a path to another folder: those with "../" and those with

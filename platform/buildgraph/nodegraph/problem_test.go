@@ -15,7 +15,7 @@ func TestWrongManifestsAndLockFilesAreNamedWithTheirLine(t *testing.T) {
 	}{
 		"a manifest":                {memoryTree{"packages/app/package.json": "{\n  \"name\": \"app\",\n}"}, "packages/app/package.json:3: is not valid JSON"},
 		"a manifest that is a list": {memoryTree{"packages/app/package.json": "[]"}, "packages/app/package.json:1: must hold a JSON object"},
-		"a lock file":               {memoryTree{"package-lock.json": "{\n\n"}, "package-lock.json:3: is not valid JSON"},
+		"a lock file":               {memoryTree{"package-lock.json": "{\n\n"}, "package-lock.json:1: is not valid JSON"},
 		"a merge":                   {memoryTree{"package-lock.json": "{\n<<<<<<< ours\n"}, "package-lock.json:2: holds the marks of a merge"},
 	} {
 		_, err := newLoader(t, Options{}).Load(t.Context(), "", sample.with(c.edit))

@@ -10,6 +10,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"landfall.build/platform/buildgraph/nesting"
+	"landfall.build/platform/buildgraph/textline"
 )
 
 // table is a table of a TOML file.
@@ -29,7 +30,7 @@ func parseTable(content []byte) (t table, line int, err error) {
 	t = table{}
 	if err := toml.Unmarshal(content, (*map[string]any)(&t)); err != nil {
 		if wrong, is := errors.AsType[toml.ParseError](err); is {
-			return nil, wrong.Position.Line, errors.New(wrong.Message)
+			return nil, textline.At(content, wrong.Position.Start+wrong.Position.Len-1), errors.New(wrong.Message)
 		}
 		return nil, 0, err
 	}
