@@ -49,7 +49,13 @@ func compilers(lines []string, tree Tree) (found []finding) {
 			for n := 1; n < 4 && i+n < len(lines) && strings.HasPrefix(lines[i+n], "\t"); n++ {
 				text += " " + next(n)
 			}
-			if put(i, m[1], m[2], text); strings.HasPrefix(text, "warning: ") { // a C compiler's, which go prints though it builds
+			put(i, m[1], m[2], text)
+			if file, own := tree.locate(m[1], ""); own && strings.HasSuffix(file, ".go") {
+				if at := tree.module(text, path.Dir(file)); at != "" { // an import cannot help what a go.mod asks for
+					found[len(found)-1].text = joined(at, text)
+				}
+			}
+			if strings.HasPrefix(text, "warning: ") { // a C compiler's, which go prints though it builds
 				found[len(found)-1].class = complaint
 			}
 		} else if m := match(says, line); m != nil {

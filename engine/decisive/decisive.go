@@ -4,10 +4,12 @@
 package decisive
 
 import (
+	"bytes"
 	"cmp"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -26,9 +28,13 @@ type Tree struct {
 	Dir string
 	// Has reports whether the tree has a file; its argument is relative to Root. A nil Has knows of no file.
 	Has func(name string) bool
-	// Ending returns the files of the tree whose paths end in a slash and its argument, at least two if there are several. A nil
-	// Ending knows of none.
+	// Ending returns the files of the tree whose paths end in a slash and its argument, or of "*.sql", say, in what follows the star. A
+	// nil Ending knows of none.
 	Ending func(name string) []string
+	// Read returns what a file of the tree holds, nil if that is not known. A nil Read knows of none.
+	Read func(name string) []byte
+	// Command is what was run, in the words of its arguments.
+	Command []string
 	// Ended is how the command ended, as in "ended with exit code 3". It comes before the end of an output that names no error and no
 	// place; "" if that is not known.
 	Ended string
@@ -100,21 +106,63 @@ func Lines(output []byte, tree Tree, reports ...[]byte) []string {
 		if f.class == end && len(out) == 0 && !placed.MatchString(text) {
 			text = joined(tree.Ended, text)
 		}
-		if text = shorten(tree.withoutRoot(text)); text != "" && !slices.Contains(out, text) {
+		if text = shorten(tree.withinFile(tree.withoutRoot(text))); text != "" && !slices.Contains(out, text) {
 			out = append(out, text)
 		}
 	}
 	return out
 }
 
+// withinFile returns a text that begins with a line of a file as it is, unless the file of the tree ends before that line: tools that
+// miss something at the end count one line more. Without the line if it is further, as of a file that was made from the tree's.
+func (t Tree) withinFile(text string) string {
+	m := placed.FindStringSubmatch(text)
+	if m == nil {
+		return text
+	}
+	content := t.read(m[1])
+	line, err := strconv.Atoi(m[2])
+	last := lineAt(content, len(bytes.TrimRight(content, "\r\n")))
+	switch {
+	case len(content) == 0 || err == nil && line <= bytes.Count(content, []byte("\n")) || err == nil && line <= last:
+		return text
+	case err == nil && line == bytes.Count(content, []byte("\n"))+1:
+		return m[1] + ":" + strconv.Itoa(last) + ":" + text[len(m[0]):]
+	}
+	return m[1] + ":" + text[len(m[0]):]
+}
+
+// lineAt returns the line of the byte at an offset.
+func lineAt(content []byte, offset int) int { return 1 + bytes.Count(content[:offset], []byte("\n")) }
+
+// read returns what a file holds, nil if that is not known.
+func (t Tree) read(file string) []byte {
+	if t.Read == nil || t.Has == nil || path.IsAbs(file) || strings.HasPrefix(file, "../") || !t.Has(file) {
+		return nil
+	}
+	return t.Read(file)
+}
+
+// below returns the files of a name in the folders below the one of the command, in order.
+func (t Tree) below(name string) []string {
+	if t.Ending == nil {
+		return nil
+	}
+	files := slices.Clone(t.Ending(name))
+	slices.Sort(files)
+	return slices.DeleteFunc(files, func(file string) bool {
+		return t.Dir != "" && !strings.HasPrefix(file, t.Dir+"/") || file == path.Join(t.Dir, name) || toolsOwn(file)
+	})
+}
+
 // placed is a line that begins with a line of a file.
-var placed = regexp.MustCompile(`^\S+:\d+:`)
+var placed = regexp.MustCompile(`^(\S+):(\d+):`)
 
 // recognised returns all that is recognised in an output.
 func recognised(lines []string, tree Tree) (found []finding) {
 	tree.entered = tree.entries(lines)
 	for _, recognise := range []func([]string, Tree) []finding{
-		goTests, goPanics, goRaces, goVendors, pytest, unittest, doctests, jest, vitest, mocha, tap, nodeSpec, rustPanics, bazel, junit, makes, cTests, maven,
+		goTests, goPanics, goRaces, goVendors, pytest, unittest, doctests, jest, vitest, mocha, tap, nodeSpec, rustPanics, bazel, junit, makes, cTests, maven, npmInstalls, goModules, sqlFiles,
 	} {
 		found = append(found, recognise(lines, tree)...)
 	}

@@ -16,34 +16,41 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write testdata/decisive.txt")
 
-// shop has the files of the programs of testdata/record. Each output is of one of the folders.
-func shop(t testing.TB) (has map[string]bool) {
+// shop has the files of the programs of testdata/record, with what they hold if the script has it line by line. Each output is of one
+// of the folders.
+func shop(t testing.TB) (has map[string]string) {
 	script, err := os.ReadFile("testdata/record")
 	if err != nil {
 		t.Fatal(err)
 	}
-	has = map[string]bool{}
-	for line := range strings.Lines(string(script)) {
-		if name, is := strings.CutPrefix(line, "file "); is {
-			has[strings.Fields(name)[0]] = true
+	has = map[string]string{}
+	rest := string(script)
+	for rest != "" {
+		var line string
+		line, rest, _ = strings.Cut(rest, "\n")
+		if file, is := strings.CutPrefix(line, "file "); is {
+			name, from, _ := strings.Cut(file, " ")
+			if has[name] = ""; from == "<<'X'" {
+				has[name], rest, _ = strings.Cut(rest, "X\n")
+			}
 		}
 	}
 	return has
 }
 
-// folders returns in which folder each output was made.
-func folders(t testing.TB) map[string]string {
+// folders returns in which folder each output was made, and by which words.
+func folders(t testing.TB) (of map[string]string, commands map[string][]string) {
 	script, err := os.ReadFile("testdata/record")
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := map[string]string{}
+	of, commands = map[string]string{}, map[string][]string{}
 	for line := range strings.Lines(string(script)) {
 		if f := strings.Fields(line); len(f) > 3 && (f[0] == "run" || f[0] == "report") {
-			of[f[1]] = f[2]
+			of[f[1]], commands[f[1]] = f[2], f[3:]
 		}
 	}
-	return of
+	return of, commands
 }
 
 func TestTheDecisiveLinesOfRealToolsAreFound(t *testing.T) {
@@ -64,7 +71,8 @@ func compareGolden(t *testing.T, glob, golden string, least int, linesOf func([]
 	if err != nil || len(files) < least {
 		t.Fatalf("%d outputs, %v", len(files), err)
 	}
-	has, in := shop(t), folders(t)
+	has := shop(t)
+	in, commands := folders(t)
 	var got strings.Builder
 	for _, file := range files {
 		output, err := os.ReadFile(file)
@@ -73,9 +81,12 @@ func compareGolden(t *testing.T, glob, golden string, least int, linesOf func([]
 		}
 		name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 		fmt.Fprintf(&got, "== %s\n", name)
-		tree := decisive.Tree{Root: "/tree", Dir: in[name], Has: func(name string) bool { return has[name] }}
+		tree := decisive.Tree{Root: "/tree", Dir: in[name], Command: commands[name], Read: func(name string) []byte { return []byte(has[name]) }}
+		tree.Has = func(name string) bool { _, is := has[name]; return is }
 		if name == "ld-cgo" { // others have files of one name in many folders
 			tree.Ending = func(file string) []string { return []string{in[name] + "/sum/" + file} }
+		} else if !strings.HasPrefix(name, "ld-") {
+			tree.Ending = treeOf(has, "").Ending
 		}
 		for _, line := range linesOf(output, tree) {
 			fmt.Fprintln(&got, line)
@@ -165,7 +176,7 @@ func TestTheDecisiveLinesOfWhatIsWrittenByHand(t *testing.T) {
 		{"no output", "", ""},
 		{"nothing but noise", "npm error code 1\n0 errors\n\n", "npm error code 1"},
 		{"npm's lock file that does not fit", "npm error code EUSAGE\nnpm error\nnpm error `npm ci` can only install packages when in sync.\nnpm error\nnpm error Missing: @shop/tax@1.0.0 from lock file\nnpm error Missing: @shop/tax@1.0.0 from lock file\nnpm error\nnpm error Clean install a project\nnpm error\nnpm error Usage:\nnpm error npm ci\nnpm error\nnpm error Run \"npm help ci\" for more info\nnpm error A complete log of this run can be found in: /x/y.log\n",
-			"`npm ci` can only install packages when in sync.|Missing: @shop/tax@1.0.0 from lock file|Clean install a project"},
+			"Missing: @shop/tax@1.0.0 from lock file|`npm ci` can only install packages when in sync."},
 		{"npm's dependencies that do not fit", "npm error code ERESOLVE\nnpm error ERESOLVE could not resolve\nnpm error\nnpm error While resolving: a@1.0.0\nnpm error Found: b@2.0.0\n", "ERESOLVE could not resolve|While resolving: a@1.0.0|Found: b@2.0.0"},
 		{"npm after a script that says why", "error: the bundle is too large\nnpm error Lifecycle script `build` failed with error:\nnpm error code 1\n", "error: the bundle is too large"},
 		{"JUnit's report with a place", `<testsuite><testcase classname="A" name="b" file="src/a.py" line="7"><failure>x &lt; y</failure></testcase></testsuite> done`, "src/a.py:7: A.b: x < y"},
@@ -398,7 +409,7 @@ func BenchmarkLines(b *testing.B) {
 
 // BenchmarkHostileOutputs is of outputs that begin something on every line.
 func BenchmarkHostileOutputs(b *testing.B) {
-	for _, line := range []string{"  ● x", "not ok 1", "panic: x", "Traceback (most recent call last):", "WARNING: DATA RACE", " FAIL  a > b", "  1) x", "  1 failing\n  1) x", "error: x", "thread 'x' panicked at a:1:2:", "Error: x\n    at y", "test at a:1:2\n✖ x", "--- FAIL: T/x\n", "=== RUN T", "======\nFAIL: x", "make: *** x", "1/2 Test #1: x ...***Failed 0.00 sec", "a.c:1: Failure", "go: inconsistent vendoring in a:", "a: b.c:1: Assertion `x' failed.", "# a", "<testsuite><testcase><failure>", "===== FAILURES =====\n____ x ____\nE x", "  File \"x\", line 1", "{\"Action\":\"output\",\"Output\":\"x\\n\"}", "ERROR: a:1:2: b failed: (", "=== Test output for //x:", strings.Repeat("a:", 1000), "\x1b[", "x\r"} {
+	for _, line := range []string{"  ● x", "not ok 1", "panic: x", "Traceback (most recent call last):", "WARNING: DATA RACE", " FAIL  a > b", "  1) x", "  1 failing\n  1) x", "error: x", "thread 'x' panicked at a:1:2:", "Error: x\n    at y", "test at a:1:2\n✖ x", "--- FAIL: T/x\n", "=== RUN T", "======\nFAIL: x", "make: *** x", "1/2 Test #1: x ...***Failed 0.00 sec", "a.c:1: Failure", "go: inconsistent vendoring in a:", "a: b.c:1: Assertion `x' failed.", "# a", "<testsuite><testcase><failure>", "===== FAILURES =====\n____ x ____\nE x", "  File \"x\", line 1", "npm error Missing: x@1 from lock file", "go: x/y@v1: z", "a.go:1:2: x/y@v1: z", "Parse error near line 1: x\n  y", "{\"Action\":\"output\",\"Output\":\"x\\n\"}", "ERROR: a:1:2: b failed: (", "=== Test output for //x:", strings.Repeat("a:", 1000), "\x1b[", "x\r"} {
 		output := []byte(strings.Repeat(line+"\n", (8<<20)/(len(line)+1)))
 		b.Run(fmt.Sprintf("%.20q", line), func(b *testing.B) {
 			for b.Loop() {
@@ -460,5 +471,87 @@ func TestTheLoaderOfYarnIsNoPlaceOfTheTree(t *testing.T) {
 	tree := decisive.Tree{Root: "/tree", Has: func(name string) bool { return name == ".pnp.cjs" || name == "packages/words/words.js" }}
 	if got := strings.Join(decisive.Lines([]byte(output), tree), "\n"); !strings.Contains(got, "packages/words/words.js:1") || strings.Contains(got, ".pnp.cjs:") {
 		t.Error(got)
+	}
+}
+
+// TestWhatAsksForWhatIsNotThereIsNamed, of the files of a tree in which several ask for much the same.
+func TestWhatAsksForWhatIsNotThereIsNamed(t *testing.T) {
+	tree := treeOf(map[string]string{
+		"package.json":                "{\n  \"devDependencies\": {\"words\": \"^9.0.0\"}\n}\n",
+		"web/package.json":            "{\n  \"name\": \"web\",\n  \"scripts\": {\"lint\": \"words\"}\n}\n",
+		"web/packages/a/package.json": "{\n  \"dependencies\": {\n    \"words\": \"^1.2.0\",\n    \"verbs\": \"*\"\n  }\n}\n",
+		"web/packages/b/package.json": "{\n  \"dependencies\": {\n    \"nouns\": \"1.0.0\",\n    \"words\": \"^3.0.0\", \"verbs\": \"latest\"\n  }\n}\n",
+		"web/package-lock.json":       "{\n  \"packages\": {\n    \"node_modules/nouns\": {\n      \"dependencies\": {\n        \"deep\": \"^4.0.0\"\n}}}}\n",
+		"go.mod":                      "module example.com/m\n\ngo 1.24\n\nrequire example.com/b v1.0.0\n",
+		"go.sum":                      "example.com/b v1.0.0 h1:x=\nexample.com/b v1.0.0/go.mod h1:y=\n",
+		"a/a.go":                      "package a\n\nimport _ \"example.com/b\"\n",
+		"other/go.mod":                "module example.com/other\n\nrequire (\n\texample.com/c v1.1.0 // indirect\n)\n",
+		"web/db/1.sql":                "create table a (id int);\n",
+		"web/db/2.sql":                "create table b (\n  id int\n);\ncreate tabel c (id int);\n",
+		"web/db/3.sql":                "create table b (\n  id int\n);\ninsert into nobody values (1);\n",
+	}, "web")
+	inRoot := tree
+	inRoot.Dir = ""
+	loop := "sh -c for f in db/*.sql; do sqlite3 :memory: <$f || exit; done"
+	for _, c := range []struct {
+		name, command, output, want string
+		tree                        decisive.Tree
+	}{
+		{"a version that the lock file lacks", "", "npm error code EUSAGE\nnpm error Missing: words@3.0.4 from lock file\n", "web/packages/b/package.json:4: Missing: words@3.0.4 from lock file", tree},
+		{"another version than the lock file's", "", "npm error Invalid: lock file's words@1.1.0 does not satisfy words@1.2.9\n", "web/packages/a/package.json:3: Invalid: lock file's words@1.1.0 does not satisfy words@1.2.9", tree},
+		{"what two ask for", "", "npm error Missing: verbs@2.0.0 from lock file\n", "web/package.json: Missing: verbs@2.0.0 from lock file", tree},
+		{"what a package asks for", "", "npm error code ETARGET\nnpm error notarget No matching version found for deep@^4.0.0.\n", "web/package-lock.json:5: No matching version found for deep@^4.0.0.", tree},
+		{"what nobody asks for", "", "npm error code ETARGET\nnpm error notarget No matching version found for none@1.\n", "web/package.json: No matching version found for none@1.", tree},
+		{"an older npm", "", "npm ERR! code E404\nnpm ERR! 404  'nouns@1.0.0' is not in this registry.\n", "web/packages/b/package.json:3: 'nouns@1.0.0' is not in this registry.", tree},
+		{"and make", "", "npm error code E404\nnpm error 404  'nouns@1.0.0' is not in this registry.\nnpm error A complete log of this run can be found in: /x\nmake: *** [Makefile:3: check] Error 1\n", "web/packages/b/package.json:3: 'nouns@1.0.0' is not in this registry.", tree},
+		{"a checksum", "", "verifying example.com/b@v1.0.0: checksum mismatch\n\tdownloaded: h1:z=\n\tgo.sum:     h1:x=\n\nSECURITY ERROR\n", "go.sum:1: verifying example.com/b@v1.0.0: checksum mismatch downloaded: h1:z= go.sum: h1:x=", inRoot},
+		{"a requirement of a requirement", "", "go: example.com/b@v1.0.0 requires\n\texample.com/d@v0.1.0: reading x: 404 Not Found\n", "go.mod:5: example.com/b@v1.0.0 requires example.com/d@v0.1.0: reading x: 404 Not Found", inRoot},
+		{"another module of a workspace", "", "a/a.go:3:8: example.com/c@v1.1.0: reading x: 404 Not Found\n", "other/go.mod:4: example.com/c@v1.1.0: reading x: 404 Not Found", inRoot},
+		{"a module that no go.mod asks for", "", "a/a.go:3:8: no required module provides package example.com/none; to add it:\n\tgo get example.com/none\n", "a/a.go:3: no required module provides package example.com/none; to add it: go get example.com/none", inRoot},
+		{"a file in a loop", loop, "Parse error near line 4: near \"tabel\": syntax error\n  create tabel c (id int);\n         ^--- error here\n", "web/db/2.sql:4: near \"tabel\": syntax error", tree},
+		{"a table in a loop", loop, "Parse error near line 4: no such table: nobody\n", "web/db/3.sql:4: no such table: nobody", tree},
+		{"what two files of a loop have", loop, "Parse error near line 1: near \"b\": syntax error\n  create table b ( id int );\n         ^--- error here\n", "near \"b\": syntax error", tree},
+		{"psql", "", "psql:db/2.sql:4: ERROR:  syntax error at or near \"tabel\"\nLINE 1: create tabel c (id int);\n               ^\n", "web/db/2.sql:4: syntax error at or near \"tabel\"", tree},
+		{"psql that reads", "sh -c cat db/*.sql | psql", "ERROR:  syntax error at or near \"tabel\"\nLINE 1: create tabel c (id int);\n               ^\n", "web/db/2.sql:4: syntax error at or near \"tabel\"", tree},
+		{"mysql", "sh -c mysql <db/2.sql", "ERROR 1064 (42000) at line 4: You have an error in your SQL syntax\n", "web/db/2.sql:4: You have an error in your SQL syntax", tree},
+	} {
+		c.tree.Command = strings.Fields(c.command)
+		if got := strings.Join(decisive.Lines([]byte(c.output), c.tree), "|"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestNoLineIsNamedThatAFileLacks: tools that miss something at the end of a file count one line more.
+func TestNoLineIsNamedThatAFileLacks(t *testing.T) {
+	tree := treeOf(map[string]string{"check.sh": "if true; then\n  echo\n", "one.js": "function a() {", "empty.py": "", "made.ts": "a\n"}, "")
+	for output, want := range map[string]string{
+		"./check.sh: line 3: syntax error: unexpected end of file\n":    "check.sh:2: syntax error: unexpected end of file",
+		"./check.sh: line 2: syntax error near unexpected token `fi'\n": "check.sh:2: syntax error near unexpected token `fi'",
+		"made.ts(900,3): error TS2307: no such thing\n":                 "made.ts: TS2307: no such thing",
+		"one.js:1:3: error: unclosed\n":                                 "one.js:1: unclosed",
+		"one.js:2:1: error: unclosed\n":                                 "one.js: unclosed",
+		"empty.py:1:1: error: nothing in it\n":                          "empty.py:1: nothing in it",
+		"other.c:9:1: error: not of the tree\n":                         "other.c:9: not of the tree",
+	} {
+		if got := strings.Join(decisive.Lines([]byte(output), tree), "|"); got != want {
+			t.Errorf("%q: %q, want %q", output, got, want)
+		}
+	}
+}
+
+// treeOf is a tree of files in one of whose folders a command ran.
+func treeOf(files map[string]string, dir string) decisive.Tree {
+	return decisive.Tree{Root: "/tree", Dir: dir,
+		Has:  func(name string) bool { _, is := files[name]; return is },
+		Read: func(name string) []byte { return []byte(files[name]) },
+		Ending: func(end string) (of []string) {
+			for file := range files {
+				if strings.HasSuffix(file, "/"+end) || end[0] == '*' && strings.HasSuffix(file, end[1:]) {
+					of = append(of, file)
+				}
+			}
+			return of
+		},
 	}
 }

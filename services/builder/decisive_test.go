@@ -17,7 +17,7 @@ func TestAFailedStepNamesItsDecisiveLinesFromTheWholeLog(t *testing.T) {
 		"deep": `cd inner; echo "$PWD/a.c:3:5: error: no such currency"; i=0; while [ $i -lt 4000 ]; do echo "line $i of noise"; i=$((i+1)); done; exit 1`,
 		"fine": "echo 'a.c:3:5: error: nothing is wrong'",
 	})
-	files["deep/inner/a.c"] = "int"
+	files["deep/inner/a.c"] = "int\n\nint\n"
 	base := s.commit("", files)
 	s.start("a")
 	s.decide(s.scheduled("b1", base, asked("//deep:t")...))
@@ -38,13 +38,39 @@ func TestAFileOfAMembersFolderIsNamedFromTheRoot(t *testing.T) {
 	say := `mkdir -p node_modules/x/src; echo >node_modules/x/src/only.ts; for f in only both; do echo "src/$f.ts(3,5): error TS2307: no $f"; done; exit 1`
 	files := scripts(map[string]string{"web": say})
 	for _, f := range []string{"a/src/only.ts", "a/src/both.ts", "b/src/both.ts"} {
-		files["web/packages/"+f] = "let"
+		files["web/packages/"+f] = "\n\nlet\n"
 	}
 	base := s.commit("", files)
 	s.start("a")
 	s.decide(s.scheduled("b1", base, asked("//web:t")...))
 	if got, want := s.finished("//web:t").Decisive, []string{"web/packages/a/src/only.ts:3: TS2307: no only", "src/both.ts:3: TS2307: no both"}; !slices.Equal(got, want) {
 		t.Errorf("decisive lines %q, want %q", got, want)
+	}
+}
+
+// TestAFileThatTheOutputDoesNotNameIsFoundInTheTree: npm names no package.json, a shell that reads a script the line behind its end.
+func TestAFileThatTheOutputDoesNotNameIsFoundInTheTree(t *testing.T) {
+	s := newSite(t, memory.Options{})
+	s.policy.FailedRetries = 0
+	files := scripts(map[string]string{
+		"npm": "echo 'npm error code ETARGET'; echo 'npm error notarget No matching version found for words@^9.0.0.'; echo 'npm error A complete log of this run can be found in: /x'; exit 1",
+		"sql": "echo 'Parse error near line 2: no such table: nobody'; exit 1",
+		"cut": "echo 'cut/cut.sh: line 2: syntax error: unexpected end of file'; exit 2",
+	})
+	files["npm/package.json"], files["npm/packages/a/package.json"] = "{}\n", "{\n  \"dependencies\": {\"words\": \"^9.0.0\"}\n}\n"
+	files["sql/1.sql"], files["sql/sub/2.sql"] = "create table a (b int);\n", "create table b (c int);\ninsert into nobody values (1);\n"
+	files["cut/cut.sh"] = "if true; then\n"
+	base := s.commit("", files)
+	s.start("a")
+	for target, want := range map[string]string{
+		"//npm:t": "npm/packages/a/package.json:2: No matching version found for words@^9.0.0.",
+		"//sql:t": "sql/sub/2.sql:2: no such table: nobody",
+		"//cut:t": "cut/cut.sh:1: syntax error: unexpected end of file",
+	} {
+		s.decide(s.scheduled(target, base, asked(target)...))
+		if got := s.finished(target).Decisive; !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: decisive lines %q, want %q", target, got, want)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"landfall.build/platform/folders/folderstest"
 	"landfall.build/services/builder/groups"
+	"landfall.build/services/builder/reading"
 )
 
 // nestedReports makes folders of long names within each other where a group's tool leaves its reports, with one report in the innermost. It
@@ -86,7 +87,7 @@ func TestFoldersThatAStepNestsWithoutBoundAreNotLookedInto(t *testing.T) {
 	none := func(fs.File, error) bool { t.Error("a report is found in folders nested too deep"); return false }
 	var tally *groups.Tally
 	got := allocated(func() {
-		if found := filesEnding(root)("a/x.xml"); len(found) > 0 {
+		if found := reading.Ending(root)("a/x.xml"); len(found) > 0 {
 			t.Errorf("a file is found in folders nested too deep: %.100q", found)
 		}
 		if err := (&worker{}).reportsInTree(place, none, func() bool { return false }); err != nil {
@@ -110,7 +111,7 @@ func TestTheNamesOfWhatAStepLeavesAreBounded(t *testing.T) {
 		return
 	}
 	dir, files := t.TempDir(), 6000
-	at := nestedReports(t, dir, mostDeep-5)
+	at := nestedReports(t, dir, reading.MostDeep-5)
 	for i := range files {
 		file, err := at.Create(fmt.Sprintf("%d.xml", i))
 		if err != nil {
@@ -125,7 +126,7 @@ func TestTheNamesOfWhatAStepLeavesAreBounded(t *testing.T) {
 	defer root.Close()
 	var tally *groups.Tally
 	got := allocated(func() {
-		if found := filesEnding(root)("a/1.xml"); len(found) > 0 {
+		if found := reading.Ending(root)("a/1.xml"); len(found) > 0 {
 			t.Errorf("a file is found among too many: %.100q", found)
 		}
 		tally = finished(root)

@@ -14,6 +14,7 @@ import (
 	"landfall.build/platform/folders"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/builder/groups"
+	"landfall.build/services/builder/reading"
 )
 
 const (
@@ -132,10 +133,10 @@ func (r *reportFile) finish() {
 	}
 	visited := 0
 	// Errors are of single files and folders.
-	_ = fs.WalkDir(folders.Bounded(r.root, mostNames), junitFolder, func(name string, entry fs.DirEntry, err error) error {
+	_ = fs.WalkDir(folders.Bounded(r.root, reading.MostNames), junitFolder, func(name string, entry fs.DirEntry, err error) error {
 		visited++
 		switch {
-		case err != nil, tooDeep(name, entry):
+		case err != nil, reading.TooDeep(name, entry):
 			r.junit.Unreadable()
 			return fs.SkipDir
 		case !entry.IsDir() && path.Ext(name) == ".xml":

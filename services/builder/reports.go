@@ -14,6 +14,7 @@ import (
 	"landfall.build/platform/buildgraph/glob"
 	"landfall.build/platform/folders"
 	"landfall.build/services/builder/execution"
+	"landfall.build/services/builder/reading"
 )
 
 // Bounds on what is read of the reports that a step leaves.
@@ -21,15 +22,7 @@ const (
 	mostReports     = 20
 	mostReportBytes = 16 << 20
 	mostVisited     = 200_000 // files and folders of a tree
-	// mostDeep is how many folders deep they are looked for. A walk keeps the names of all folders that it is in and opens each from the
-	// top, so its time and memory grow with the square of the depth.
-	mostDeep = 100
 )
-
-// tooDeep reports whether a folder of a tree is nested so deep that it is not looked into.
-func tooDeep(name string, e fs.DirEntry) bool {
-	return e != nil && e.IsDir() && strings.Count(name, "/") >= mostDeep
-}
 
 // reportsOf returns the reports that a step has left since it started: those that match the queue's patterns, and those of
 // tests that Bazel ran. Secrets are masked in them.
@@ -82,14 +75,14 @@ func (w *worker) reportsInTree(place *workplace, take func(fs.File, error) bool,
 	}
 	defer root.Close()
 	visited := 0
-	return fs.WalkDir(folders.Bounded(root, mostNames), ".", func(name string, entry fs.DirEntry, err error) error {
+	return fs.WalkDir(folders.Bounded(root, reading.MostNames), ".", func(name string, entry fs.DirEntry, err error) error {
 		if visited++; visited > mostVisited || full() {
 			return fs.SkipAll
 		}
 		switch {
 		case err != nil: // what the step has made unreadable
 			return fs.SkipDir
-		case entry.IsDir() && name == ".git", tooDeep(name, entry):
+		case entry.IsDir() && name == ".git", reading.TooDeep(name, entry):
 			return fs.SkipDir
 		case entry.Type().IsRegular() && slices.ContainsFunc(patterns, func(p glob.Pattern) bool { return p.MatchesFile(name) }):
 			take(openIn(root, name))

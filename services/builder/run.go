@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
@@ -18,11 +16,11 @@ import (
 	"landfall.build/engine/decisive"
 	"landfall.build/engine/targets"
 	eventsv1 "landfall.build/events/v1"
-	"landfall.build/platform/folders"
 	"landfall.build/platform/steplog"
 	"landfall.build/platform/telemetry"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/builder/provision"
+	"landfall.build/services/builder/reading"
 	"landfall.build/services/builder/secrets"
 )
 
@@ -307,24 +305,12 @@ func (w *worker) decisiveLines(place *workplace, result execution.Result, from s
 		w.Logger.Warn("a step's log could not be read for its decisive lines", "log", from.log, "error", err)
 		return nil
 	}
-	root, err := os.OpenRoot(place.request.Worktree)
+	tree, closeTree, err := reading.Tree(place.request, result)
 	if err != nil {
 		w.Logger.Warn("the tree of a step could not be opened", "tree", place.request.Worktree, "error", err)
 		return nil
 	}
-	defer root.Close()
-	tree := decisive.Tree{Root: root.Name(), Has: func(name string) bool {
-		info, err := root.Lstat(filepath.FromSlash(name))
-		return err == nil && info.Mode().IsRegular()
-	}, Ending: filesEnding(root)}
-	for _, c := range place.request.Commands {
-		if c.Name == result.FailedCommand {
-			tree.Dir = filepath.ToSlash(c.Dir)
-		}
-	}
-	if how, is := strings.CutPrefix(result.Reason, fmt.Sprintf("Command %q ", result.FailedCommand)); is && result.Outcome == execution.Failed {
-		tree.Ended = strings.TrimSuffix(how, ".") // of what has no result the reason is told anyway
-	}
+	defer closeTree()
 	if result.Reason != lookedElsewhere {
 		lines = decisive.Lines(output, tree, w.reportsOf(place, output, started)...)
 	}
@@ -334,59 +320,6 @@ func (w *worker) decisiveLines(place *workplace, result execution.Result, from s
 		}
 	}
 	return lines[:min(len(lines), decisive.Most)]
-}
-
-const (
-	// mostFiles bounds how many files and folders of a tree are listed to find a file by the end of its path, and mostSought how
-	// many are sought. A step may leave any number of files, and name any number. mostNames bounds their paths together, in bytes.
-	mostFiles  = 200_000
-	mostSought = 100
-	mostNames  = 64 << 20
-)
-
-// filesEnding returns decisive.Tree.Ending for a tree, which is listed when it is first asked for. Of one that is too large or
-// nested too deep nothing is known. Folders of git and of packages that tools have installed are no part of it.
-func filesEnding(root *os.Root) func(name string) []string {
-	byName, sought := map[string][]string(nil), 0
-	list := func() {
-		byName = map[string][]string{}
-		left := mostFiles
-		err := fs.WalkDir(folders.Bounded(root, mostNames), ".", func(name string, e fs.DirEntry, err error) error {
-			switch left--; {
-			case err != nil:
-				return err
-			case left < 0:
-				return fs.SkipAll
-			case tooDeep(name, e):
-				left = -1
-				return fs.SkipAll
-			case e.IsDir() && (e.Name() == ".git" || e.Name() == "node_modules"):
-				return fs.SkipDir
-			case e.Type().IsRegular():
-				byName[e.Name()] = append(byName[e.Name()], name)
-			}
-			return nil
-		})
-		if err != nil || left < 0 {
-			byName = map[string][]string{}
-		}
-	}
-	return func(name string) (of []string) {
-		if sought++; sought > mostSought {
-			return nil
-		}
-		if byName == nil {
-			list()
-		}
-		for _, file := range byName[path.Base(name)] {
-			if strings.HasSuffix(file, "/"+name) {
-				if of = append(of, file); len(of) > 1 {
-					break
-				}
-			}
-		}
-		return of
-	}
 }
 
 // bothEnds reads the output; of a long one its start and its end, with a line between.
