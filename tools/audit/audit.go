@@ -89,6 +89,8 @@ type Finding struct {
 	// Command names the step's command that did not pass.
 	Command string `json:"command,omitempty"`
 	Reason  string `json:"reason,omitempty"`
+	// Lines are the decisive ones of the output, at most 3: what a rejection by the queue shows.
+	Lines []string `json:"lines,omitempty"`
 	// Tail is the end of the output, at most 16 KiB.
 	Tail string `json:"output_tail,omitempty"`
 	// First is the first of the audited commits that has the version; later ones inherit it. Empty for a green one.
@@ -348,13 +350,13 @@ func quarantinedBy(message string) (names []string) {
 }
 
 // settle turns a run's result into a finding.
-func (f *Finding) settle(r execution.Result, took time.Duration) {
+func (f *Finding) settle(r execution.Result, lines []string, took time.Duration) {
 	f.Runs++
 	f.Duration = took
-	f.Outcome, f.Command, f.Reason, f.Tail = r.Outcome.String(), r.FailedCommand, r.Reason, string(r.Tail)
+	f.Outcome, f.Command, f.Reason, f.Lines, f.Tail = r.Outcome.String(), r.FailedCommand, r.Reason, lines, string(r.Tail)
 	switch r.Outcome {
 	case execution.Passed:
-		f.Verdict, f.Tail = Green, ""
+		f.Verdict, f.Lines, f.Tail = Green, nil, ""
 	case execution.Failed:
 		f.Verdict = Red
 	default:

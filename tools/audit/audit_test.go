@@ -165,6 +165,21 @@ func TestAGreenVersionIsRunOnceAndWithFullAtEveryCommit(t *testing.T) {
 	}
 }
 
+// TestTheDecisiveLinesAreShown, as of a rejection: the end of what npm prints is how to call it.
+func TestTheDecisiveLinesAreShown(t *testing.T) {
+	r := audittest.New(t)
+	files := audittest.Target("a")
+	files["a/landfall.yaml"] = strings.Replace(files["a/landfall.yaml"], "grep -q good a.txt", "grep -q good a.txt || { cat npm.txt; exit 1; }", 1)
+	files["a/package.json"] = "{\n  \"dependencies\": {\"words\": \"^9.0.0\"}\n}\n"
+	files["a/npm.txt"] = "npm error code EUSAGE\nnpm error Missing: words@9.0.0 from lock file\nnpm error Usage:\n" + strings.Repeat("npm error   --option\n", 40)
+	r.Commit("begin", files)
+	red := r.Commit("next", map[string]string{"a/a.txt": "bad\n"})
+	out, _, err := run(t, "--repo", r.Dir, "--from", red+"~1")
+	if !errors.As(err, &NotGreen{}) || !strings.Contains(out, "\n    a/package.json:2: Missing: words@9.0.0 from lock file\n    | npm error") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // TestACommitThatNoHashSeesIsRed: //a reads a file that is none of its sources, and a commit breaks it there. The commits from that one on
 // are red, and none before. What was red all along is not told otherwise.
 func TestACommitThatNoHashSeesIsRed(t *testing.T) {

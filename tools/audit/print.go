@@ -78,6 +78,9 @@ func (f *Finding) write(w io.Writer, commit string) {
 	if f.PassedAt != "" {
 		fmt.Fprintf(w, "    not before: the same version passes at %s, so something has changed that its hash does not cover\n", events.ShortID(f.PassedAt))
 	}
+	for _, line := range f.Lines {
+		fmt.Fprintf(w, "    %s\n", clean(line))
+	}
 	lines := strings.Split(strings.TrimRight(f.Tail, "\n"), "\n")
 	for _, line := range lines[max(0, len(lines)-shownTail):] {
 		if line != "" {

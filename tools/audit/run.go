@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -11,12 +12,14 @@ import (
 	"sync"
 	"time"
 
+	"landfall.build/engine/decisive"
 	"landfall.build/engine/targets"
 	"landfall.build/platform/configuration"
 	"landfall.build/platform/gitrepo"
 	"landfall.build/services/builder/execution"
 	"landfall.build/services/builder/outputs"
 	"landfall.build/services/builder/provision"
+	"landfall.build/services/builder/reading"
 	"landfall.build/services/builder/secrets"
 )
 
@@ -37,7 +40,12 @@ type worker struct {
 	auditor *Auditor
 	tree    *gitrepo.Worktree
 	scratch string
+	// lines are the decisive ones of the last step that did not pass.
+	lines []string
 }
+
+// mostLog bounds what is kept of a step's output to find them.
+const mostLog = 8 << 20
 
 // round is one call's work, shared by the workers.
 type round struct {
@@ -167,7 +175,7 @@ func (w *worker) run(ctx context.Context, r *round, t *task) error {
 		if result.Leftovers > 0 {
 			return fmt.Errorf("%s left %d processes that could not be ended; end them and audit again", t.target.Name, result.Leftovers)
 		}
-		t.finding.settle(result, time.Since(begun))
+		t.finding.settle(result, w.lines, time.Since(begun))
 		if t.finding.Verdict == Green || t.finding.Runs > w.auditor.o.Retries {
 			break
 		}
@@ -179,6 +187,7 @@ func (w *worker) run(ctx context.Context, r *round, t *task) error {
 
 // verify gives a target what those that it depends on have left, and runs its commands.
 func (w *worker) verify(ctx context.Context, t *task) (execution.Result, error) {
+	w.lines = nil
 	bounds := w.auditor.o.Steps.Outputs
 	workspace := outputs.Workspace{
 		Dir: w.tree.Dir(), Bounds: outputs.Bounds{Each: int64(bounds.MaxSize), Total: int64(bounds.MaxTotal)}, Retries: w.auditor.o.Retries,
@@ -221,9 +230,17 @@ func (w *worker) execute(ctx context.Context, t targets.Target) execution.Result
 		}
 		step.Secrets[name] = value
 	}
-	request := execution.Request{Worktree: w.tree.Dir(), OutputLimit: int64(queue.Steps.LogLimit)}
+	var log bytes.Buffer
+	request := execution.Request{Worktree: w.tree.Dir(), Log: &log, OutputLimit: mostLog}
 	step.Fill(&request)
-	return execution.Run(ctx, request)
+	result := execution.Run(ctx, request)
+	if result.Outcome == execution.Failed || result.Outcome == execution.TimedOut {
+		if tree, closeTree, err := reading.Tree(request, result); err == nil { // the outcome stands without them
+			defer closeTree()
+			w.lines = decisive.Lines(log.Bytes(), tree)
+		}
+	}
+	return result
 }
 
 // Subject returns the first line of a commit's message.

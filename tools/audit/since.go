@@ -66,7 +66,7 @@ func (a *Auditor) sinceWhen(ctx context.Context, spans map[version]*span, parts 
 			return err
 		}
 		if flaky {
-			red.Verdict, red.Outcome, red.Command, red.Reason, red.Tail = Green, at[i].Outcome, "", "", ""
+			red.Verdict, red.Outcome, red.Command, red.Reason, red.Lines, red.Tail = Green, at[i].Outcome, "", "", nil, ""
 			report.Flaky = append(report.Flaky, red)
 			continue
 		}
