@@ -1327,8 +1327,11 @@ type GatewayAnalysis struct {
 	// Texts: what it makes targets depend on, and does not alter itself.
 	Needs []uint32 `protobuf:"varint,13,rep,packed,name=needs,proto3" json:"needs,omitempty"`
 	// Texts: targets that the base lacks, and files that it adds, alters or removes.
-	Created       []uint32 `protobuf:"varint,14,rep,packed,name=created,proto3" json:"created,omitempty"`
-	Files         []uint32 `protobuf:"varint,15,rep,packed,name=files,proto3" json:"files,omitempty"`
+	Created []uint32 `protobuf:"varint,14,rep,packed,name=created,proto3" json:"created,omitempty"`
+	Files   []uint32 `protobuf:"varint,15,rep,packed,name=files,proto3" json:"files,omitempty"`
+	// Texts: targets that it removes, of so many.
+	Removed       []uint32 `protobuf:"varint,16,rep,packed,name=removed,proto3" json:"removed,omitempty"`
+	RemovedTotal  uint32   `protobuf:"varint,17,opt,name=removed_total,json=removedTotal,proto3" json:"removed_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1466,6 +1469,20 @@ func (x *GatewayAnalysis) GetFiles() []uint32 {
 		return x.Files
 	}
 	return nil
+}
+
+func (x *GatewayAnalysis) GetRemoved() []uint32 {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+func (x *GatewayAnalysis) GetRemovedTotal() uint32 {
+	if x != nil {
+		return x.RemovedTotal
+	}
+	return 0
 }
 
 // GatewayRefusal is the land guard's last one.
@@ -2693,7 +2710,7 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x122\n" +
 	"\x02at\x18\x02 \x01(\v2\".landfall.snapshots.v1.GatewayTimeR\x02at\x12\x12\n" +
 	"\x04base\x18\x03 \x01(\tR\x04base\x12\x12\n" +
-	"\x04head\x18\x04 \x01(\tR\x04head\"\x87\x04\n" +
+	"\x04head\x18\x04 \x01(\tR\x04head\"\xc6\x04\n" +
 	"\x0fGatewayAnalysis\x12\x12\n" +
 	"\x04base\x18\x01 \x01(\tR\x04base\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\rR\aoutcome\x12\x18\n" +
@@ -2713,7 +2730,9 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\tuncovered\x18\f \x01(\v2\x1d.landfall.events.v1.UncoveredR\tuncovered\x12\x14\n" +
 	"\x05needs\x18\r \x03(\rR\x05needs\x12\x18\n" +
 	"\acreated\x18\x0e \x03(\rR\acreated\x12\x14\n" +
-	"\x05files\x18\x0f \x03(\rR\x05files\"\xa4\x01\n" +
+	"\x05files\x18\x0f \x03(\rR\x05files\x12\x18\n" +
+	"\aremoved\x18\x10 \x03(\rR\aremoved\x12#\n" +
+	"\rremoved_total\x18\x11 \x01(\rR\fremovedTotal\"\xa4\x01\n" +
 	"\x0eGatewayRefusal\x12\x12\n" +
 	"\x04base\x18\x01 \x01(\tR\x04base\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x18\n" +

@@ -185,6 +185,8 @@ func (q *Queue) foldAnalysis(f *eventsv1.ChangeAnalyzed, now time.Time) {
 			c.analysis.created = append(c.analysis.created, list[place].Target)
 		}
 	}
+	removed := f.Affected.GetDeleted()
+	c.analysis.removed, c.analysis.removedTotal = slices.Clone(removed[:min(len(removed), maxAnalysedShown)]), len(removed)
 	for _, label := range f.Affected.GetLeaves() {
 		if path := targets.FileOf(label); path != "" && len(c.analysis.files) < maxAnalysedShown {
 			c.analysis.files = append(c.analysis.files, path)

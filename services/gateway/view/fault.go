@@ -184,12 +184,30 @@ func (q *Queue) cause(c *change, b *build, red version, against []version) (v ve
 		at = deepestFailure(needs, at, explains)
 		at = simplestFailure(needs, at, func(i int) bool { return explains(i) && !slices.Contains(mainlineRed, wants[i].Target) })
 	}
+	at = q.installThatFailed(wants, at, explains)
 	for i, w := range wants {
 		if i != at && len(also) < maxAlso && w.Target != wants[at].Target && failed(i) {
 			also = append(also, w.Target)
 		}
 	}
 	return version{wants[at].Target, wants[at].Hash}, sortedUnique(also)
+}
+
+// installThatFailed returns the version of an install that explains the failure of the one at a place, or that one. The steps of a project's
+// packages install first, and say the same if that fails; none of them needs the target of the install, which rests on all manifests.
+func (q *Queue) installThatFailed(wants []*eventsv1.TargetVersion, at int, explains func(int) bool) int {
+	lines := func(i int) []string {
+		if a := q.steps.settling(version{wants[i].Target, wants[i].Hash}); a != nil {
+			return a.lines()
+		}
+		return nil
+	}
+	for i, w := range wants {
+		if strings.HasSuffix(w.Target, " [install]") && explains(i) && len(lines(i)) > 0 && slices.Equal(lines(i), lines(at)) {
+			return i
+		}
+	}
+	return at
 }
 
 // isSettled reports whether the policy's retries of a version that failed are used up.

@@ -118,6 +118,20 @@ func TestTheCauseIsTheDependencyThatFailedNotItsDependents(t *testing.T) {
 	})
 }
 
+// TestAnInstallThatFailsIsTheCause: the steps of all packages of a project install first, and no target needs the install's.
+func TestAnInstallThatFailsIsTheCause(t *testing.T) {
+	for says, want := range map[string]string{"web/a/package.json:5: Missing: words@1.2.0 from lock file": "node://web [install]", "": "node://web/a [test]"} {
+		b := newBlame(t, "c")
+		b.says = says
+		targets := []string{"node://web/a", "node://web/a [test]", "node://web [install]"}
+		b.build("b1", "c", "m", nil, targets, []eventsv1.StepOutcome{stepPassed, stepFailed, stepFailed}, []uint32{}, []uint32{0}, nil)
+		b.build("b0", "", "m", nil, targets, []eventsv1.StepOutcome{stepPassed, stepPassed, stepPassed})
+		b.Reject(main, "c", "b1", "node://web/a [test]", 1)
+		line := cmp.Or(says, "de://web/a [test]/a.go:12: want 3, got 4")
+		b.expect("c", want, view.WhoseYours, nil, "your change breaks "+want+": "+line)
+	}
+}
+
 // The tests of a package and those of one that imports it both fail when the first is broken: neither needs the other, but
 // the first need less.
 func TestTheCauseIsTheFailureThatNeedsTheLeast(t *testing.T) {

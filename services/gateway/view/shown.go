@@ -197,8 +197,16 @@ type Analysis struct {
 	LinesDeleted        uint32     `json:"lines_deleted"`
 	// needs are what it makes targets depend on, and does not alter itself, shortened.
 	needs []string
-	// created are targets that its base lacks, files those that it adds, alters or removes; both are shortened.
+	alterations
+}
+
+// alterations are what a change does besides, shortened.
+type alterations struct {
+	// created are targets that its base lacks, files those that it adds, alters or removes.
 	created, files []string
+	// removed are targets that it removes, of so many.
+	removed      []string
+	removedTotal int
 }
 
 // Uncovered is the files of a change that no target covers, before or after it, shortened.

@@ -58,7 +58,7 @@ func (a *Analysis) whyUnbuilt() string {
 	if a == nil || a.Outcome != "analyzed" || a.Everything || a.TargetsTotal > a.TargetsWithoutSteps {
 		return ""
 	}
-	return unbuilt(a.unbuiltFiles(), a.Targets, a.TargetsTotal)
+	return unbuilt(a, a.Targets, a.TargetsTotal)
 }
 
 // whyNotBuilt returns why nothing was built for landing commits, by their proof; "" if something was.
@@ -71,16 +71,19 @@ func (a *Analysis) whyNotBuilt(proof []*eventsv1.Proof) string {
 		targets = append(targets, p.GetVersion().GetTarget())
 	}
 	targets = sortedUnique(targets)
-	return unbuilt(a.unbuiltFiles(), targets, len(targets))
+	return unbuilt(a, targets, len(targets))
 }
 
-// unbuilt returns why nothing is built: the files that no target covers, and the targets that no step verifies.
-func unbuilt(files string, targets []string, total int) string {
-	var without string
+// unbuilt returns why nothing is built: the files that no target covers, the targets that no step verifies, and those that are removed.
+func unbuilt(a *Analysis, targets []string, total int) string {
+	var without, removes string
 	if total > 0 {
 		without = namesOf(targets, total) + " " + verb(total, "has", "have") + " no steps"
 	}
-	if why := joined(files, without); why != "" {
+	if a != nil && a.removedTotal > 0 {
+		removes = "it removes " + namesOf(a.removed, a.removedTotal)
+	}
+	if why := joined(a.unbuiltFiles(), without, removes); why != "" {
 		return why
 	}
 	return "it affects no target"
