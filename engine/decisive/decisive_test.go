@@ -429,7 +429,11 @@ func FuzzLines(f *testing.F) {
 		f.Add(output)
 	}
 	f.Fuzz(func(t *testing.T, output []byte) {
-		lines := decisive.Lines(output, decisive.Tree{Root: "/tree", Has: func(name string) bool { return len(name)%2 == 0 }})
+		lines := decisive.Lines(output, decisive.Tree{Root: "/tree", Dir: "web", Has: func(name string) bool { return len(name)%2 == 0 },
+			Read: func(string) []byte { return output },
+			Ending: func(name string) []string {
+				return []string{"web/a/" + strings.TrimPrefix(name, "*"), "web/b/" + strings.TrimPrefix(name, "*")}
+			}})
 		if len(lines) > decisive.Most {
 			t.Errorf("%d lines", len(lines))
 		}
