@@ -41,6 +41,8 @@ type Profile struct {
 	graph *graph.Graph
 	// durations are of the steps of targets that passed last.
 	durations *lru.Cache[string, rollingMean]
+	// steps are the durations of the last steps of whichever targets.
+	steps rollingMean
 	revisions map[string]*revision // of pending changes
 	predictor Predictor            `snapshot:"-"` // trained, or the caller's
 	trained   *trained             // nil if the caller has a predictor of its own
@@ -80,14 +82,17 @@ const keptDurations = 65_536
 // rollingMean is the mean and variance of a target's durations, in microseconds.
 type rollingMean struct {
 	mean, variance float64
-	runs           int // at most maxRuns
+	runs           int // at most as many as count
 }
 
-// maxRuns is the number of runs from which on older ones lose weight.
-const maxRuns = 20
+// maxRuns and maxSteps are the numbers of runs of a target, and of a queue, from which on older ones lose weight.
+const (
+	maxRuns  = 20
+	maxSteps = 256
+)
 
-func (r *rollingMean) add(x float64) {
-	r.runs = min(r.runs+1, maxRuns)
+func (r *rollingMean) add(x float64, most int) {
+	r.runs = min(r.runs+1, most)
 	d := x - r.mean
 	r.mean += d / float64(r.runs)
 	r.variance += (d*(x-r.mean) - r.variance) / float64(r.runs)
@@ -123,7 +128,8 @@ func (p *Profile) Apply(s *eventsv1.Speculation) {
 		p.changed[n.Change.Change] = true
 	}
 	for _, d := range s.Delta.Durations {
-		p.durations.Touch(d.Target).add(float64(d.DurationUs))
+		p.durations.Touch(d.Target).add(float64(d.DurationUs), maxRuns)
+		p.steps.add(float64(d.DurationUs), maxSteps)
 	}
 	for _, n := range s.Delta.Nodes {
 		if !n.Mainline {

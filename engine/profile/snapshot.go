@@ -15,6 +15,7 @@ import (
 func (p *Profile) Snapshot() *snapshotv1.ProfileState {
 	texts := &snapshotv1.Texts{}
 	m := &snapshotv1.ProfileState{Graph: p.graph.Snapshot(), Delta: p.delta, Changed: slices.Sorted(maps.Keys(p.changed)), Trained: p.trained.snapshot(texts)}
+	m.Steps = &snapshotv1.ProfileDuration{Mean: p.steps.mean, Variance: p.steps.variance, Runs: uint32(p.steps.runs)}
 	for name, d := range p.durations.All() {
 		m.Durations = append(m.Durations, &snapshotv1.ProfileDuration{Target: texts.Number(name), Mean: d.mean, Variance: d.variance, Runs: uint32(d.runs)})
 	}
@@ -43,6 +44,7 @@ func Restore(m *snapshotv1.ProfileState) (*Profile, error) {
 	for _, d := range m.GetDurations() {
 		*p.durations.Touch(texts.At(d.Target)) = rollingMean{d.Mean, d.Variance, int(d.Runs)}
 	}
+	p.steps = rollingMean{m.GetSteps().GetMean(), m.GetSteps().GetVariance(), int(m.GetSteps().GetRuns())}
 	for _, x := range m.GetRevisions() {
 		r := restoreRevision(x, texts)
 		p.revisions[r.ref.change] = r

@@ -33,9 +33,11 @@ type ProfileState struct {
 	// Of pending changes, in no order.
 	Revisions []*ProfileRevision `protobuf:"bytes,4,rep,name=revisions,proto3" json:"revisions,omitempty"`
 	// The last speculation's, if it was not answered, and the changes whose predictions may differ since.
-	Delta         *v1.GraphDelta  `protobuf:"bytes,5,opt,name=delta,proto3" json:"delta,omitempty"`
-	Changed       []string        `protobuf:"bytes,6,rep,name=changed,proto3" json:"changed,omitempty"`
-	Trained       *ProfileTrained `protobuf:"bytes,7,opt,name=trained,proto3" json:"trained,omitempty"`
+	Delta   *v1.GraphDelta  `protobuf:"bytes,5,opt,name=delta,proto3" json:"delta,omitempty"`
+	Changed []string        `protobuf:"bytes,6,rep,name=changed,proto3" json:"changed,omitempty"`
+	Trained *ProfileTrained `protobuf:"bytes,7,opt,name=trained,proto3" json:"trained,omitempty"`
+	// What the last steps took, of whichever targets.
+	Steps         *ProfileDuration `protobuf:"bytes,8,opt,name=steps,proto3" json:"steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -115,6 +117,13 @@ func (x *ProfileState) GetChanged() []string {
 func (x *ProfileState) GetTrained() *ProfileTrained {
 	if x != nil {
 		return x.Trained
+	}
+	return nil
+}
+
+func (x *ProfileState) GetSteps() *ProfileDuration {
+	if x != nil {
+		return x.Steps
 	}
 	return nil
 }
@@ -761,7 +770,7 @@ var File_snapshots_v1_profile_proto protoreflect.FileDescriptor
 
 const file_snapshots_v1_profile_proto_rawDesc = "" +
 	"\n" +
-	"\x1asnapshots/v1/profile.proto\x12\x15landfall.snapshots.v1\x1a\x1aevents/v1/enumerator.proto\x1a\x18events/v1/profiler.proto\x1a\x17events/v1/trainer.proto\x1a\x1bsnapshots/v1/features.proto\x1a\x18snapshots/v1/graph.proto\"\xf5\x02\n" +
+	"\x1asnapshots/v1/profile.proto\x12\x15landfall.snapshots.v1\x1a\x1aevents/v1/enumerator.proto\x1a\x18events/v1/profiler.proto\x1a\x17events/v1/trainer.proto\x1a\x1bsnapshots/v1/features.proto\x1a\x18snapshots/v1/graph.proto\"\xb3\x03\n" +
 	"\fProfileState\x12\x14\n" +
 	"\x05texts\x18\x01 \x03(\tR\x05texts\x122\n" +
 	"\x05graph\x18\x02 \x01(\v2\x1c.landfall.snapshots.v1.GraphR\x05graph\x12D\n" +
@@ -769,7 +778,8 @@ const file_snapshots_v1_profile_proto_rawDesc = "" +
 	"\trevisions\x18\x04 \x03(\v2&.landfall.snapshots.v1.ProfileRevisionR\trevisions\x124\n" +
 	"\x05delta\x18\x05 \x01(\v2\x1e.landfall.events.v1.GraphDeltaR\x05delta\x12\x18\n" +
 	"\achanged\x18\x06 \x03(\tR\achanged\x12?\n" +
-	"\atrained\x18\a \x01(\v2%.landfall.snapshots.v1.ProfileTrainedR\atrained\"m\n" +
+	"\atrained\x18\a \x01(\v2%.landfall.snapshots.v1.ProfileTrainedR\atrained\x12<\n" +
+	"\x05steps\x18\b \x01(\v2&.landfall.snapshots.v1.ProfileDurationR\x05steps\"m\n" +
 	"\x0fProfileDuration\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\rR\x06target\x12\x12\n" +
 	"\x04mean\x18\x02 \x01(\x01R\x04mean\x12\x1a\n" +
@@ -859,27 +869,28 @@ var file_snapshots_v1_profile_proto_depIdxs = []int32{
 	3,  // 2: landfall.snapshots.v1.ProfileState.revisions:type_name -> landfall.snapshots.v1.ProfileRevision
 	11, // 3: landfall.snapshots.v1.ProfileState.delta:type_name -> landfall.events.v1.GraphDelta
 	8,  // 4: landfall.snapshots.v1.ProfileState.trained:type_name -> landfall.snapshots.v1.ProfileTrained
-	2,  // 5: landfall.snapshots.v1.ProfileRevision.ref:type_name -> landfall.snapshots.v1.ProfileRef
-	4,  // 6: landfall.snapshots.v1.ProfileRevision.landed:type_name -> landfall.snapshots.v1.ProfileLanded
-	2,  // 7: landfall.snapshots.v1.ProfileRevision.passed_with:type_name -> landfall.snapshots.v1.ProfileRef
-	5,  // 8: landfall.snapshots.v1.ProfileRevision.failures:type_name -> landfall.snapshots.v1.ProfileRefs
-	6,  // 9: landfall.snapshots.v1.ProfileRevision.running:type_name -> landfall.snapshots.v1.ProfileBuild
-	12, // 10: landfall.snapshots.v1.ProfileRevision.prediction:type_name -> landfall.events.v1.Prediction
-	7,  // 11: landfall.snapshots.v1.ProfileRevision.pairs:type_name -> landfall.snapshots.v1.ProfilePair
-	2,  // 12: landfall.snapshots.v1.ProfileRevision.observed:type_name -> landfall.snapshots.v1.ProfileRef
-	2,  // 13: landfall.snapshots.v1.ProfileLanded.ref:type_name -> landfall.snapshots.v1.ProfileRef
-	2,  // 14: landfall.snapshots.v1.ProfileRefs.refs:type_name -> landfall.snapshots.v1.ProfileRef
-	2,  // 15: landfall.snapshots.v1.ProfileBuild.assumed:type_name -> landfall.snapshots.v1.ProfileRef
-	2,  // 16: landfall.snapshots.v1.ProfilePair.ahead:type_name -> landfall.snapshots.v1.ProfileRef
-	13, // 17: landfall.snapshots.v1.ProfileTrained.history:type_name -> landfall.snapshots.v1.FeatureHistory
-	9,  // 18: landfall.snapshots.v1.ProfileTrained.models:type_name -> landfall.snapshots.v1.ProfileModel
-	14, // 19: landfall.snapshots.v1.ProfileModel.kind:type_name -> landfall.events.v1.ModelKind
-	15, // 20: landfall.snapshots.v1.ProfileModel.source:type_name -> landfall.events.v1.Model
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	1,  // 5: landfall.snapshots.v1.ProfileState.steps:type_name -> landfall.snapshots.v1.ProfileDuration
+	2,  // 6: landfall.snapshots.v1.ProfileRevision.ref:type_name -> landfall.snapshots.v1.ProfileRef
+	4,  // 7: landfall.snapshots.v1.ProfileRevision.landed:type_name -> landfall.snapshots.v1.ProfileLanded
+	2,  // 8: landfall.snapshots.v1.ProfileRevision.passed_with:type_name -> landfall.snapshots.v1.ProfileRef
+	5,  // 9: landfall.snapshots.v1.ProfileRevision.failures:type_name -> landfall.snapshots.v1.ProfileRefs
+	6,  // 10: landfall.snapshots.v1.ProfileRevision.running:type_name -> landfall.snapshots.v1.ProfileBuild
+	12, // 11: landfall.snapshots.v1.ProfileRevision.prediction:type_name -> landfall.events.v1.Prediction
+	7,  // 12: landfall.snapshots.v1.ProfileRevision.pairs:type_name -> landfall.snapshots.v1.ProfilePair
+	2,  // 13: landfall.snapshots.v1.ProfileRevision.observed:type_name -> landfall.snapshots.v1.ProfileRef
+	2,  // 14: landfall.snapshots.v1.ProfileLanded.ref:type_name -> landfall.snapshots.v1.ProfileRef
+	2,  // 15: landfall.snapshots.v1.ProfileRefs.refs:type_name -> landfall.snapshots.v1.ProfileRef
+	2,  // 16: landfall.snapshots.v1.ProfileBuild.assumed:type_name -> landfall.snapshots.v1.ProfileRef
+	2,  // 17: landfall.snapshots.v1.ProfilePair.ahead:type_name -> landfall.snapshots.v1.ProfileRef
+	13, // 18: landfall.snapshots.v1.ProfileTrained.history:type_name -> landfall.snapshots.v1.FeatureHistory
+	9,  // 19: landfall.snapshots.v1.ProfileTrained.models:type_name -> landfall.snapshots.v1.ProfileModel
+	14, // 20: landfall.snapshots.v1.ProfileModel.kind:type_name -> landfall.events.v1.ModelKind
+	15, // 21: landfall.snapshots.v1.ProfileModel.source:type_name -> landfall.events.v1.Model
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_snapshots_v1_profile_proto_init() }
