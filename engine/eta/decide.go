@@ -336,6 +336,9 @@ func (x *sampler) openTime(i, s int, p *plan, m mask) float64 {
 			return b.remaining[s]
 		}
 	}
+	if x.q.Workers > 0 && m != p.likely {
+		slot = 0 // of the likeliest; this one is needed more than most once it begins
+	}
 	return max(slot, x.beginTime(s, c, p, m)) + x.durations[i][s]
 }
 

@@ -142,6 +142,8 @@ type slots struct {
 	// slotFree[i][s] is when a slot is free for the waiting builds of change i.
 	slotFree [][]float64
 	waiting  [][]Waiting // by change
+	// late has, by sample, which part of the distribution of the pool's delays it is (queueing). It is one for all builds.
+	late []uint16
 }
 
 // buffers holds memory that is used again for each change.

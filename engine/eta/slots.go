@@ -70,7 +70,7 @@ type slotUse struct {
 	comes    []uint64  // a bit for each sample in which its path comes about
 }
 
-// heldPart returns the part of a build's duration, or of its work, that it takes in a sample. comes has a bit for each sample in which its
+// heldPart returns the part of a build's duration for which it holds its slot in a sample. comes has a bit for each sample in which its
 // path comes about. In the others the build is aborted, and the simulation takes that to happen half way.
 func heldPart(comes []uint64, s int) float64 {
 	if comes[s/64]&(1<<(s%64)) != 0 {

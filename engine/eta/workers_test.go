@@ -70,6 +70,67 @@ func TestWhatWaitsForAWorkerIsNotTakenToRun(t *testing.T) {
 	}
 }
 
+// TestAPathThatDoesNotComeAboutTakesNoWorkers: its steps come last, and it is dead by then.
+func TestAPathThatDoesNotComeAboutTakesNoWorkers(t *testing.T) {
+	times := func(paths int) float64 {
+		q := &Queue{Workers: 1}
+		certain(q, 10, 10, 1, 1, false)
+		q.Changes = append(q.Changes, Change{Seed: 7, Lands: 1, Duration: profile.Duration{Mean: 100}, Longest: 10, Ahead: []Ahead{{At: 0}}})
+		lands := memberset.New(1)
+		lands.Add(0)
+		for i, path := range []memberset.Set{lands, memberset.New(1)}[:paths] {
+			q.Waiting = append(q.Waiting, Waiting{Of: 1, Lands: path, Demand: Demand{Open: 1, Worth: 1 - 0.1*float64(i)}})
+		}
+		certain(q, 100, 10, 1, 0.1, true) // it comes last
+		return Of(q)[2].P50
+	}
+	if one, two := times(1), times(2); math.Abs(one-210) > 5 || one != two {
+		t.Errorf("behind the path that comes about: %g s; with another path beside it: %g s", one, two)
+	}
+}
+
+// TestAQueueIsLateAsAWhole: what keeps one change waiting longer than simulated keeps the others waiting, too. The last of many to be
+// decided is not later for their number.
+func TestAQueueIsLateAsAWhole(t *testing.T) {
+	decided := func(n int) float64 {
+		q := &Queue{Workers: 1000}
+		for range n {
+			certain(q, 10, 10, 1, 1, false)
+		}
+		c := Change{Seed: 99, Lands: 1, Duration: profile.Duration{Mean: 10}, Longest: 10}
+		for i := range n {
+			c.Ahead = append(c.Ahead, Ahead{At: i})
+		}
+		all := memberset.New(n)
+		for i := range n {
+			all.Add(i)
+		}
+		c.Builds = []Build{{Lands: all, Demand: Demand{Open: 1, Worth: 1}}}
+		q.Changes = append(q.Changes, c)
+		return Of(q)[n].P50
+	}
+	if few, many := decided(1), decided(12); many > 1.05*few {
+		t.Errorf("behind 1 change %g s, behind 12 of the same length %g s", few, many)
+	}
+}
+
+// TestAPathThatIsNotBuiltYetDoesNotWaitForTheLikeliest: once its members show that it comes about, it is needed more than most.
+func TestAPathThatIsNotBuiltYetDoesNotWaitForTheLikeliest(t *testing.T) {
+	q := &Queue{Workers: 1}
+	certain(q, 10, 10, 1, 1e6, false)
+	q.Changes[0].Lands = 0.6
+	q.Changes = append(q.Changes, Change{Seed: 7, Lands: 1, Duration: profile.Duration{Mean: 20}, Longest: 20, Ahead: []Ahead{{At: 0}}})
+	for range 5 {
+		certain(q, 100, 100, 1, 1000, false)
+	}
+	lands := memberset.New(1)
+	lands.Add(0)
+	q.Waiting = append(q.Waiting, Waiting{Of: 1, Lands: lands, Demand: Demand{Open: 1, Worth: 1e-6}})
+	if got := Of(q)[1]; got.P5 > 100 || got.P95 < 500 {
+		t.Errorf("it waits for five builds of 100 s, or begins when a change of 10 s is rejected: %+v", got.Quantiles)
+	}
+}
+
 func BenchmarkOfWorkers(b *testing.B) {
 	for _, s := range [][2]int{{100, 100}, {1000, 16}, {10_000, 16}} {
 		b.Run(fmt.Sprintf("n=%d/ahead=%d", s[0], s[1]), func(b *testing.B) {
