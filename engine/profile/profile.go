@@ -42,7 +42,7 @@ type Profile struct {
 	// durations are of the steps of targets that passed last.
 	durations *lru.Cache[string, rollingMean]
 	// steps are the durations of the last steps of whichever targets.
-	steps rollingMean
+	steps     rollingMean
 	revisions map[string]*revision // of pending changes
 	predictor Predictor            `snapshot:"-"` // trained, or the caller's
 	trained   *trained             // nil if the caller has a predictor of its own
