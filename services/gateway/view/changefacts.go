@@ -181,15 +181,15 @@ func (q *Queue) foldAnalysis(f *eventsv1.ChangeAnalyzed, now time.Time) {
 		}
 	}
 	for _, place := range f.Affected.GetCreated() {
-		if list := f.Affected.Targets; int(place) < len(list) && len(c.analysis.created) < maxAnalysedShown {
-			c.analysis.created = append(c.analysis.created, list[place].Target)
+		if list := f.Affected.Targets; int(place) < len(list) && len(c.analysis.does.created) < maxAnalysedShown {
+			c.analysis.does.created = append(c.analysis.does.created, list[place].Target)
 		}
 	}
 	removed := f.Affected.GetDeleted()
-	c.analysis.removed, c.analysis.removedTotal = slices.Clone(removed[:min(len(removed), maxAnalysedShown)]), len(removed)
+	c.analysis.does.removed, c.analysis.does.removedTotal = slices.Clone(removed[:min(len(removed), maxAnalysedShown)]), len(removed)
 	for _, label := range f.Affected.GetLeaves() {
-		if path := targets.FileOf(label); path != "" && len(c.analysis.files) < maxAnalysedShown {
-			c.analysis.files = append(c.analysis.files, path)
+		if path := targets.FileOf(label); path != "" && len(c.analysis.does.files) < maxAnalysedShown {
+			c.analysis.does.files = append(c.analysis.does.files, path)
 		}
 	}
 	if first {

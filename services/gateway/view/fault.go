@@ -471,11 +471,11 @@ func (q *Queue) malformed(c *change, f *Fault) bool {
 }
 
 // touches reports whether the analysed change is known to add, alter or remove a file.
-func (a *Analysis) touches(file string) bool { return a != nil && slices.Contains(a.files, file) }
+func (a *Analysis) touches(file string) bool { return a != nil && slices.Contains(a.does.files, file) }
 
 // isUncovered reports whether no target covers any of the files of the analysed change.
 func (a *Analysis) isUncovered() bool {
-	return a != nil && a.Uncovered != nil && len(a.files) > 0 && len(a.files) == int(a.FilesChanged) && a.Uncovered.FilesTotal+a.Uncovered.IgnoredTotal == len(a.files)
+	return a != nil && a.Uncovered != nil && len(a.does.files) > 0 && len(a.does.files) == int(a.FilesChanged) && a.Uncovered.FilesTotal+a.Uncovered.IgnoredTotal == len(a.does.files)
 }
 
 // dependsOn returns what the analysed change has targets depend on.
@@ -488,7 +488,7 @@ func (a *Analysis) dependsOn() []string {
 
 // creates reports whether the analysed change adds a target that its base lacks.
 func (a *Analysis) creates(target string) bool {
-	return a != nil && slices.Contains(a.created, target)
+	return a != nil && slices.Contains(a.does.created, target)
 }
 
 // leavesSources reports whether all files of the analysed change are known, and each is a build file, such as a manifest, or one
@@ -498,7 +498,7 @@ func (a *Analysis) leavesSources() bool {
 	if u := a.Uncovered; u != nil {
 		uncovered = slices.Concat(u.Files, u.Ignored)
 	}
-	return len(a.files) > 0 && len(a.files) == int(a.FilesChanged) && !slices.ContainsFunc(a.files, func(path string) bool {
+	return len(a.does.files) > 0 && len(a.does.files) == int(a.FilesChanged) && !slices.ContainsFunc(a.does.files, func(path string) bool {
 		return pathkind.Of(path) != pathkind.Build && !slices.Contains(uncovered, path)
 	})
 }

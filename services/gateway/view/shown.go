@@ -197,7 +197,7 @@ type Analysis struct {
 	LinesDeleted        uint32     `json:"lines_deleted"`
 	// needs are what it makes targets depend on, and does not alter itself, shortened.
 	needs []string
-	alterations
+	does  alterations
 }
 
 // alterations are what a change does besides, shortened.

@@ -236,8 +236,8 @@ func (w *writer) change(c *change) *snapshotv1.GatewayChange {
 		m.Analysis = &snapshotv1.GatewayAnalysis{
 			Base: a.Base, Outcome: w.Number(a.Outcome), Targets: w.numbers(a.Targets), TargetsTotal: uint32(a.TargetsTotal), Everything: a.Everything,
 			Message: a.Message, ConflictingPaths: a.ConflictingPaths, FilesChanged: a.FilesChanged, LinesAdded: a.LinesAdded, LinesDeleted: a.LinesDeleted,
-			TargetsWithoutSteps: uint32(a.TargetsWithoutSteps), Uncovered: a.Uncovered.message(), Needs: w.numbers(a.needs), Created: w.numbers(a.created), Files: w.numbers(a.files),
-			Removed: w.numbers(a.removed), RemovedTotal: uint32(a.removedTotal),
+			TargetsWithoutSteps: uint32(a.TargetsWithoutSteps), Uncovered: a.Uncovered.message(), Needs: w.numbers(a.needs), Created: w.numbers(a.does.created), Files: w.numbers(a.does.files),
+			Removed: w.numbers(a.does.removed), RemovedTotal: uint32(a.does.removedTotal),
 		}
 	}
 	if f := c.lastRefusal; f != nil {
@@ -268,7 +268,7 @@ func (r *reader) change(q *Queue, m *snapshotv1.GatewayChange) {
 			Base: a.Base, Outcome: r.At(a.Outcome), Targets: r.texts(a.Targets), TargetsTotal: int(a.TargetsTotal), Everything: a.Everything,
 			Message: a.Message, ConflictingPaths: a.ConflictingPaths, FilesChanged: a.FilesChanged, LinesAdded: a.LinesAdded, LinesDeleted: a.LinesDeleted,
 			TargetsWithoutSteps: int(a.TargetsWithoutSteps), Uncovered: uncoveredOf(a.Uncovered), needs: r.texts(a.Needs),
-			alterations: alterations{created: r.texts(a.Created), files: r.texts(a.Files), removed: r.texts(a.Removed), removedTotal: int(a.RemovedTotal)},
+			does: alterations{created: r.texts(a.Created), files: r.texts(a.Files), removed: r.texts(a.Removed), removedTotal: int(a.RemovedTotal)},
 		}
 	}
 	if f := m.LastRefusal; f != nil {

@@ -80,8 +80,8 @@ func unbuilt(a *Analysis, targets []string, total int) string {
 	if total > 0 {
 		without = namesOf(targets, total) + " " + verb(total, "has", "have") + " no steps"
 	}
-	if a != nil && a.removedTotal > 0 {
-		removes = "it removes " + namesOf(a.removed, a.removedTotal)
+	if a != nil && a.does.removedTotal > 0 {
+		removes = "it removes " + namesOf(a.does.removed, a.does.removedTotal)
 	}
 	if why := joined(a.unbuiltFiles(), without, removes); why != "" {
 		return why

@@ -253,6 +253,7 @@ func (s *Story) analyzed(d *drawn) (out []journal.Entry) {
 	if s.random.IntN(4) == 0 {
 		a.Affected.AddedEdges = []string{s.target(), s.target()}
 		a.Affected.Created, a.Affected.Leaves = []uint32{0}, []string{"file:" + d.id}
+		a.Affected.Deleted = []string{s.target()}
 	}
 	if s.random.IntN(4) == 0 {
 		a.Affected.Uncovered = &eventsv1.Uncovered{Files: []string{"run.sh"}, FilesTotal: 1, Policy: "warn", Ignored: []string{"README.md", "docs/a.md"}, IgnoredTotal: 120}
