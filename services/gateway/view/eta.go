@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"landfall.build/engine/eta"
-	"landfall.build/engine/profile"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -127,9 +126,6 @@ func (q *Queue) noEstimate(c *change, published string) string {
 	case onMainline(node) == eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED:
 		return eta.Blocked
 	}
-	if published == "" && q.vague(c.ref()) { // what waits for it has as wide an interval
-		return eta.NoDurations
-	}
 	switch published {
 	case eta.WaitsForUnknown:
 		var ahead []string
@@ -153,11 +149,4 @@ func (q *Queue) noEstimate(c *change, published string) string {
 		}
 	}
 	return published
-}
-
-// vague reports whether what is predicted of a change's duration says nothing: none of its targets has ever run, and what is known of
-// the queue's builds deviates from their mean by more than the mean. That is so while a few builds have been far from the prior (M32).
-func (q *Queue) vague(of ref) bool {
-	p := q.known.Prediction(of.change)
-	return q.pendingAt(of) != nil && p.GetDurationSource() == profile.SourceQueue && p.DurationStdUs > p.DurationMeanUs
 }
