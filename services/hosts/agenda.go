@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -25,8 +26,23 @@ func compareSlots(a, b slot) int {
 	return cmp.Or(cmp.Compare(a.atUS, b.atUS), cmp.Compare(a.key.number, b.key.number), cmp.Compare(a.key.queue, b.key.queue))
 }
 
-// agenda holds the reviews of which something is to be done, in the order in which it is: now, or at a time.
-type agenda struct{ ready, later []slot }
+// agenda holds the reviews of one host of which something is to be done, in the order in which it is: now, or at a time.
+type agenda struct {
+	ready, later []slot
+	// flying is how many tasks are under way at the host. Each host has a room of its own: one that does not answer holds up no other.
+	flying int
+}
+
+// agendaOf returns the agenda of the host of a queue.
+func (c *Core) agendaOf(queue string) *agenda {
+	host := c.settings[queue].Host
+	a := c.agendas[host]
+	if a == nil {
+		a = &agenda{}
+		c.agendas[host] = a
+	}
+	return a
+}
 
 // put gives a review a place in a list.
 func (a *agenda) put(r *review, list *[]slot, s slot) {
@@ -36,8 +52,8 @@ func (a *agenda) put(r *review, list *[]slot, s slot) {
 	*list = slices.Insert(*list, i, s)
 }
 
-// remove takes a review off.
-func (a *agenda) remove(r *review) {
+// unplan takes a review off the agenda.
+func (r *review) unplan() {
 	if r.at.list == nil {
 		return
 	}
@@ -59,12 +75,14 @@ func (c *Core) settle() {
 	if !c.live {
 		return
 	}
-	for len(c.agenda.later) > 0 && c.agenda.later[0].atUS <= c.now {
-		k := c.agenda.later[0].key
-		r := c.reviews[k]
-		c.agenda.remove(r)
-		c.touch(k)
-		c.advance(k, r)
+	for _, host := range slices.Sorted(maps.Keys(c.agendas)) {
+		for a := c.agendas[host]; len(a.later) > 0 && a.later[0].atUS <= c.now; {
+			k := a.later[0].key
+			r := c.reviews[k]
+			r.unplan()
+			c.touch(k)
+			c.advance(k, r)
+		}
 	}
 	for _, k := range c.touched {
 		if r := c.reviews[k]; r != nil {
@@ -76,29 +94,29 @@ func (c *Core) settle() {
 
 // place gives a review its place on the agenda, and forgets one that nobody asks for.
 func (c *Core) place(k key, r *review) {
-	c.agenda.remove(r)
+	r.unplan()
 	s, configured := c.settings[k.queue]
 	c.count(k, r)
 	if !configured || r.busy {
 		return
 	}
-	final := r.state().ended()
+	a, final := c.agendaOf(k.queue), r.state().ended()
 	switch {
 	case r.mustLook() && r.nextUS > c.now:
-		c.agenda.put(r, &c.agenda.later, slot{key: k, atUS: r.nextUS})
+		a.put(r, &a.later, slot{key: k, atUS: r.nextUS})
 	case r.mustLook():
-		c.agenda.put(r, &c.agenda.ready, slot{key: k, final: final, atUS: r.lookUS})
+		a.put(r, &a.ready, slot{key: k, final: final, atUS: r.lookUS})
 	case r.pull == nil:
 	case r.report(s, c.now).empty():
 		if r.kept.StampUs == 0 {
 			delete(c.reviews, k)
 		} else if at := r.wakeUS(c.now); at > 0 {
-			c.agenda.put(r, &c.agenda.later, slot{key: k, atUS: at})
+			a.put(r, &a.later, slot{key: k, atUS: at})
 		}
 	case max(r.nextUS, r.waitUS) > c.now:
-		c.agenda.put(r, &c.agenda.later, slot{key: k, atUS: max(r.nextUS, r.waitUS)})
+		a.put(r, &a.later, slot{key: k, atUS: max(r.nextUS, r.waitUS)})
 	default:
-		c.agenda.put(r, &c.agenda.ready, slot{key: k, final: final, atUS: r.lookUS})
+		a.put(r, &a.ready, slot{key: k, final: final, atUS: r.lookUS})
 	}
 }
 

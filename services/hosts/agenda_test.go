@@ -400,10 +400,47 @@ func TestAReportThatHasToWaitHoldsUpNoLook(t *testing.T) {
 	}
 	b.facts = nil
 	b.answer(Placed{Queue: "main", Places: map[string]Place{"pr-7": {Position: 2, State: "testing"}}})
-	b.core.flying++ // the answer is one to no question
+	b.core.agendaOf("main").flying++ // the answer is one to no question
 	b.pass(statusEvery)
 	if b.refuse != nil || len(b.facts) != 1 {
 		t.Errorf("facts are %v", b.facts)
+	}
+}
+
+// TestAHostThatDoesNotAnswerHoldsUpNoOther: as many pull requests as you like wait for a host that is silent, and one at another host is
+// looked at as soon as there is news of it.
+func TestAHostThatDoesNotAnswerHoldsUpNoOther(t *testing.T) {
+	other := setting
+	other.Queue, other.Host = "other", "silent"
+	c := newCore(map[string]Settings{"main": setting, "other": other}, access.NewRules(configuration.Access{}), time.Hour)
+	now, offset := time.Unix(1_000_000, 0), int64(0)
+	notice := func(queue string, number int64) {
+		e := journal.Entry{Offset: offset, Topic: events.TopicHosts}
+		e.Source, e.Term, e.Message = receiverSource, -1, &eventsv1.HostNoticed{Queue: queue, Number: number}
+		offset++
+		c.Apply(runner.Input{Record: &e, Now: now})
+	}
+	c.GoLive(now)
+	begin := func() (looks []Look) {
+		for _, e := range c.Decide() {
+			if c.Fold(e); len(c.todo) > 0 {
+				t.Fatal("there is something to be written")
+			}
+			if look, is := e.(Look); is {
+				looks = append(looks, look)
+			}
+		}
+		return looks
+	}
+	for number := range int64(100) {
+		notice("other", number+1)
+	}
+	if looks := begin(); len(looks) != maxFlying-1 { // and a list
+		t.Fatalf("%d looks are under way", len(looks))
+	}
+	notice("main", 500)
+	if looks := begin(); len(looks) != 1 || looks[0].Key != (key{"main", 500}) {
+		t.Errorf("with a host that does not answer, the looks at another are %v", looks)
 	}
 }
 
@@ -431,7 +468,7 @@ func TestTheAgendaHoldsWhatAWalkFinds(t *testing.T) {
 	compare := func() {
 		t.Helper()
 		var got []key
-		for _, s := range b.core.agenda.ready {
+		for _, s := range b.core.agendaOf("main").ready {
 			got = append(got, s.key)
 		}
 		slices.SortFunc(got, func(a, b key) int { return int(a.number - b.number) })
@@ -484,7 +521,7 @@ func TestTheAgendaHoldsWhatAWalkFinds(t *testing.T) {
 			}
 		case 6:
 			b.answer(Placed{Queue: "main", Places: map[string]Place{ChangeOf(number): {Position: r.IntN(9), State: states[r.IntN(len(states))]}}})
-			b.core.flying++ // the answer is one to no question
+			b.core.agendaOf("main").flying++ // the answer is one to no question
 		case 7:
 			if effects := b.core.Decide(); len(effects) > 0 {
 				if look, is := effects[len(effects)-1].(Look); is {

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// maxFlying is how many tasks are under way at a time, on one partition.
+	// maxFlying is how many tasks are under way at a time at one host, on one partition.
 	maxFlying = 8
 	// firstPause and lastPause are between two tries of what failed.
 	firstPause = time.Second
@@ -54,17 +54,16 @@ type Core struct {
 	live bool  `snapshot:"-"`
 	now  int64 `snapshot:"-"`
 	// look is set when it is time to see which tasks have ended.
-	look   bool `snapshot:"-"`
-	flying int  `snapshot:"-"`
+	look bool `snapshot:"-"`
 	// listed and placed have when each queue was listed, and when the gateway was asked about it, in microseconds; 0 for at once.
 	listed, placed map[string]int64 `snapshot:"-"`
 	// listing and placing have the queues for which that is under way.
 	listing, placing map[string]bool `snapshot:"-"`
 	// lists has what the hosts last listed, by queue.
 	lists map[string]*list `snapshot:"-"`
-	// agenda holds what is to be taken up, touched the reviews that changed since it was made.
-	agenda  agenda `snapshot:"-"`
-	touched []key  `snapshot:"-"`
+	// agendas hold what is to be taken up, by host, touched the reviews that changed since they were made.
+	agendas map[string]*agenda `snapshot:"-"`
+	touched []key              `snapshot:"-"`
 	// asking counts the reviews by queue whose places are of interest; checked has those to which checks matter.
 	asking  map[string]int            `snapshot:"-"`
 	checked map[string]map[int64]bool `snapshot:"-"`
@@ -127,7 +126,7 @@ type (
 func newCore(settings map[string]Settings, rules *access.Rules, poll time.Duration) *Core {
 	return &Core{settings: settings, rules: rules, poll: poll, terms: journal.NewTerms(events.TopicHosts), reviews: map[key]*review{}, floors: map[string]int64{},
 		listed: map[string]int64{}, placed: map[string]int64{}, listing: map[string]bool{}, placing: map[string]bool{}, lists: map[string]*list{},
-		asking: map[string]int{}, checked: map[string]map[int64]bool{}}
+		agendas: map[string]*agenda{}, asking: map[string]int{}, checked: map[string]map[int64]bool{}}
 }
 
 // NeedsOwn implements runner.Core: landfall.hosts is folded up to the claim before anything else.
@@ -162,7 +161,10 @@ func (c *Core) Apply(in runner.Input) {
 	defer c.settle()
 	switch {
 	case in.Tick != nil:
-		c.look = c.flying > 0
+		c.look = false
+		for _, a := range c.agendas {
+			c.look = c.look || a.flying > 0
+		}
 	case in.Record != nil && in.Record.Topic == events.TopicHosts:
 		c.next = in.Record.Offset + 1
 		if c.terms.Counts(*in.Record) {
@@ -177,7 +179,7 @@ func (c *Core) Apply(in runner.Input) {
 		if results, is := in.Outcome.(Results); is {
 			c.look = false
 			for _, r := range results {
-				c.flying--
+				c.agendaOf(queueOf(r)).flying--
 				c.result(r)
 			}
 		}
@@ -408,31 +410,52 @@ func (c *Core) Decide() []runner.Effect {
 
 // tasks returns the questions to the hosts and the gateway that are due.
 func (c *Core) tasks() (tasks []runner.Effect) {
+	begun := map[*agenda]int{}
 	for _, queue := range slices.Sorted(maps.Keys(c.settings)) {
 		if at, was := c.listed[queue]; !c.listing[queue] && (!was || c.now-at >= c.poll.Microseconds()) {
 			tasks = append(tasks, List{queue, c.since(queue)})
+			begun[c.agendaOf(queue)]++
 		}
 		if c.asking[queue] > 0 && !c.placing[queue] && c.now-c.placed[queue] >= placesEvery.Microseconds() {
 			tasks = append(tasks, Places{queue})
+			begun[c.agendaOf(queue)]++
 		}
 	}
-	room := maxFlying - c.flying - len(tasks)
-	for _, at := range c.agenda.ready {
-		if room <= 0 {
-			break
+	for _, host := range slices.Sorted(maps.Keys(c.agendas)) {
+		a := c.agendas[host]
+		room := maxFlying - a.flying - begun[a]
+		for _, at := range a.ready {
+			if room <= 0 {
+				break
+			}
+			k, r := at.key, c.reviews[at.key]
+			if r.mustLook() {
+				tasks = append(tasks, Look{k, r.kept.Handled, r.kept.Head})
+			} else if report := r.report(c.settings[k.queue], c.now); !report.empty() {
+				report.key = k
+				tasks = append(tasks, report)
+			} else {
+				continue
+			}
+			room--
 		}
-		k, r := at.key, c.reviews[at.key]
-		if r.mustLook() {
-			tasks = append(tasks, Look{k, r.kept.Handled, r.kept.Head})
-		} else if report := r.report(c.settings[k.queue], c.now); !report.empty() {
-			report.key = k
-			tasks = append(tasks, report)
-		} else {
-			continue
-		}
-		room--
 	}
 	return tasks
+}
+
+// queueOf returns the queue of the result of a task.
+func queueOf(result any) string {
+	switch r := result.(type) {
+	case Listing:
+		return r.List.Queue
+	case Looked:
+		return r.Key.queue
+	case Placed:
+		return r.Queue
+	case Reported:
+		return r.Report.key.queue
+	}
+	return ""
 }
 
 // Fold implements runner.Core.
@@ -445,17 +468,17 @@ func (c *Core) Fold(done runner.Effect) {
 		c.look = false
 	case List:
 		c.listing[e.Queue], c.listed[e.Queue] = true, c.now
-		c.flying++
+		c.agendaOf(e.Queue).flying++
 	case Places:
 		c.placing[e.Queue], c.placed[e.Queue] = true, c.now
-		c.flying++
+		c.agendaOf(e.Queue).flying++
 	case Look:
 		r := c.review(e.Key)
 		r.busy, r.noticed = true, false
-		c.flying++
+		c.agendaOf(e.Key.queue).flying++
 	case Report:
 		c.review(e.key).busy = true
-		c.flying++
+		c.agendaOf(e.key.queue).flying++
 	}
 }
 

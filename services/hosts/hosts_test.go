@@ -550,7 +550,7 @@ func TestAHostThatFailsIsAskedMoreAndMoreRarely(t *testing.T) {
 	var pauses []int64
 	for range 10 {
 		r.busy = true
-		c.flying++
+		c.agendaOf("main").flying++
 		c.Apply(runner.Input{Outcome: Results{Looked{Key: k, Err: errors.New("away")}}, Now: time.Unix(100, 0)})
 		pauses = append(pauses, (r.nextUS-c.now)/1e6)
 	}

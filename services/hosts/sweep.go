@@ -112,7 +112,7 @@ func (c *Core) forget(queue string) {
 	for k, r := range c.reviews {
 		if k.queue == queue && r.kept.Over && !r.noticed && !r.busy && c.now-r.kept.StampUs > keptFor.Microseconds() {
 			c.floors[queue] = max(c.floors[queue], r.kept.Handled)
-			c.agenda.remove(r)
+			r.unplan()
 			delete(c.reviews, k)
 		}
 	}
