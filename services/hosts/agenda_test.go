@@ -444,6 +444,45 @@ func TestAHostThatDoesNotAnswerHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+// TestStrangersHaveFewAnswers: a code host takes so many comments an hour and no more, and whoever can comment there would use them up.
+func TestStrangersHaveFewAnswers(t *testing.T) {
+	b := newBench(t)
+	b.open(7, b.now)
+	b.run()
+	answers, event := 0, int64(0)
+	b.refuse = func(r Report) error {
+		if r.Text != "" {
+			answers++
+		}
+		return nil
+	}
+	ask := func(text string, p Permission) {
+		event++
+		pull := b.pulls[7]
+		pull.Events, pull.Last = append(pull.Events, Event{ID: event, Kind: Commented, Text: text, Permission: p, By: User{ID: 3 + int64(p), Login: "ada"}}), event
+		b.pulls[7] = pull
+		b.apply(&eventsv1.HostNoticed{Queue: "main", Number: 7})
+		b.run()
+	}
+	const most = strangersAtOnce + 5
+	for i := range 20 * 5 {
+		ask([]string{"/landfall land", "/landfall hold", "/landfall x", "/landfall explain"}[i%4], Permission(i/4%2))
+		b.pass(3 * time.Second)
+	}
+	if answers < strangersAtOnce || answers > most {
+		t.Errorf("within five minutes strangers have %d answers, want %d to %d", answers, strangersAtOnce, most)
+	}
+	before := answers
+	ask("/landfall x", WritePermission)
+	if answers != before+1 {
+		t.Error("whoever may land is not answered")
+	}
+	ask("/landfall land", WritePermission)
+	if len(b.facts) != 1 {
+		t.Errorf("whoever may land has asked, and facts are %v", b.facts)
+	}
+}
+
 // dueOf is the simple twin of the agenda: it walks all reviews.
 func dueOf(c *Core) (due []key) {
 	for k, r := range c.reviews {

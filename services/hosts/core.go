@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/protobuf/proto"
 
 	"landfall.build/engine/snapshotv1"
@@ -27,6 +28,10 @@ const (
 	lastPause  = 2 * time.Minute
 	// placesEvery is the time between two questions to the gateway about a queue.
 	placesEvery = 3 * time.Second
+	// strangersAtOnce is how many answers of a queue those have at once who may not land, strangersEvery how long until there is one more. Hosts
+	// take a bounded number of comments, and anybody may ask there.
+	strangersAtOnce = 10
+	strangersEvery  = time.Minute
 )
 
 // key names a pull request: numbers are those of the repository of the queue.
@@ -67,6 +72,8 @@ type Core struct {
 	// asking counts the reviews by queue whose places are of interest; checked has those to which checks matter.
 	asking  map[string]int            `snapshot:"-"`
 	checked map[string]map[int64]bool `snapshot:"-"`
+	// strangers bound the answers to those who may not land, by queue.
+	strangers map[string]*rate.Limiter `snapshot:"-"`
 	// newest is the time of the newest record of a pull request.
 	newest int64           `snapshot:"-"`
 	todo   []runner.Effect `snapshot:"-"`
@@ -126,7 +133,7 @@ type (
 func newCore(settings map[string]Settings, rules *access.Rules, poll time.Duration) *Core {
 	return &Core{settings: settings, rules: rules, poll: poll, terms: journal.NewTerms(events.TopicHosts), reviews: map[key]*review{}, floors: map[string]int64{},
 		listed: map[string]int64{}, placed: map[string]int64{}, listing: map[string]bool{}, placing: map[string]bool{}, lists: map[string]*list{},
-		agendas: map[string]*agenda{}, asking: map[string]int{}, checked: map[string]map[int64]bool{}}
+		agendas: map[string]*agenda{}, strangers: map[string]*rate.Limiter{}, asking: map[string]int{}, checked: map[string]map[int64]bool{}}
 }
 
 // NeedsOwn implements runner.Core: landfall.hosts is folded up to the claim before anything else.
@@ -362,7 +369,16 @@ func (c *Core) advance(k key, r *review) {
 	if r.busy || r.pull == nil || !configured {
 		return
 	}
+	strangers, now := c.strangers[k.queue], time.UnixMicro(c.now)
+	if strangers == nil {
+		strangers = rate.NewLimiter(rate.Every(strangersEvery), strangersAtOnce)
+		c.strangers[k.queue] = strangers
+	}
+	r.quiet = strangers.TokensAt(now) < 1
 	t := r.take(s, c.rules, *r.pull, c.now)
+	if t.stranger {
+		strangers.AllowN(now, 1)
+	}
 	for _, f := range t.facts {
 		if _, is := f.message.(*eventsv1.ChangeCancelled); is {
 			r.cancelUS = c.now

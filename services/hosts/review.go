@@ -62,6 +62,8 @@ type review struct {
 	lookUS int64 `snapshot:"-"`
 	// busy is set while a task is under way, or what came of one is not in the log.
 	busy bool `snapshot:"-"`
+	// quiet is set if those who may not land have had their answers for now.
+	quiet bool `snapshot:"-"`
 	// failures counts those in a row of the present task; it is not tried before nextUS.
 	failures int   `snapshot:"-"`
 	nextUS   int64 `snapshot:"-"`
@@ -215,6 +217,8 @@ type fact struct {
 type turn struct {
 	kept  *eventsv1.HostedChange
 	facts []fact
+	// stranger is set if somebody has an answer who may not land.
+	stranger bool
 }
 
 // take folds what the host says of a pull request into what is kept of it. It returns the facts that follow, which are to be written
@@ -322,6 +326,12 @@ var verbs = map[Command]access.Verb{Land: access.Land, Cancel: access.Cancel, Re
 // command takes a command of somebody. It reports whether the rest has to wait for what comes of it.
 func (r *review) command(t *turn, s Settings, rules *access.Rules, p Pull, e Event, c Command, nowUS int64) bool {
 	k := t.kept
+	if e.Permission < WritePermission {
+		if r.quiet {
+			return false
+		}
+		t.stranger = true
+	}
 	by := access.Clean(e.By.Login, 100)
 	verb, known := verbs[c]
 	if !known {
