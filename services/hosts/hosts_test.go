@@ -388,10 +388,20 @@ func TestLinesOfAFailureCannotLeaveTheirBlock(t *testing.T) {
 	p := pullOf("a1", by(4, "ada", WritePermission, "/landfall land"))
 	looks(t, r, p)
 	r.enqueue("rejected", 1)
-	r.place = &Place{State: "rejected", Failure: "it fails @all", Lines: []string{"```", "````", "@ada\x1b[31m"}}
+	r.place = &Place{State: "rejected", Failure: "it fails @all", Lines: []string{"```", "````", "@ada\x1b[31m", "/approve"}}
 	text := r.comment(setting, r.state())
-	if !strings.Contains(text, "\n`````\n```\n````\n@ada?[31m\n`````") || strings.Contains(text, " @all") {
+	if !strings.Contains(text, "\n`````\n ```\n ````\n @ada?[31m\n /approve\n`````") || strings.Contains(text, " @all") {
 		t.Errorf("it is %s", text)
+	}
+}
+
+// TestTextsOfOthersLinkToNothing: hosts make links of addresses that stand bare.
+func TestTextsOfOthersLinkToNothing(t *testing.T) {
+	for _, text := range []string{"see https://evil.example/x", "HTTP://evil.example", "www.evil.example", "WWW.evil.example"} {
+		got := strings.ToLower(escape(text))
+		if strings.Contains(got, "://") || strings.Contains(got, "www.") {
+			t.Errorf("%q is %q", text, got)
+		}
 	}
 }
 

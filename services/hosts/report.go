@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -217,7 +218,7 @@ func (r *review) writeFailure(b *strings.Builder) {
 		if len(p.Lines) > 0 {
 			lines := make([]string, 0, maxLines)
 			for _, line := range p.Lines[:min(len(p.Lines), maxLines)] {
-				lines = append(lines, access.Clean(line, maxLine))
+				lines = append(lines, " "+access.Clean(line, maxLine)) // other programs take lines for commands, and know no blocks of code
 			}
 			text := strings.Join(lines, "\n")
 			fence := "```"
@@ -237,6 +238,9 @@ func mention(login string) string { return "`" + inCode(login) + "`" }
 // inCode returns text of others for between backquotes.
 func inCode(text string) string { return strings.ReplaceAll(access.Clean(text, 300), "`", "'") }
 
+// addresses are what makes a link of text that stands bare.
+var addresses = regexp.MustCompile(`(?i)(:)(//)|(www)(\.)`)
+
 // escape returns text of others as Markdown that means nothing but the text: no links, no images, no calls of people.
 func escape(text string) string {
 	var b strings.Builder
@@ -249,7 +253,7 @@ func escape(text string) string {
 			b.WriteRune('\u200b') // a call of somebody has none of these
 		}
 	}
-	return b.String()
+	return addresses.ReplaceAllString(b.String(), "$1$3\u200b$2$4")
 }
 
 func hashOf(text string) []byte {
