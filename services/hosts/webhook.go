@@ -29,9 +29,10 @@ type payload struct {
 	} `json:"check_run"`
 }
 
-// Bounds of the id of a delivery, and of that of a commit, in bytes.
+// Bounds of the id of a delivery, of the name of its kind of event, and of the id of a commit, in bytes.
 const (
 	MaxDelivery = 100
+	MaxEvent    = 100
 	MaxCommit   = 64
 )
 
@@ -64,6 +65,9 @@ func ReadNotice(header http.Header, idHeader, eventHeader string, body []byte) (
 		return n, err
 	}
 	event := header.Get(eventHeader)
+	if len(event) > MaxEvent {
+		return n, nil
+	}
 	name, commit := p.Context, p.SHA
 	if event == "check_run" {
 		name, commit = p.Run.Name, p.Run.SHA

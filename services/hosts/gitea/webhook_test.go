@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"landfall.build/services/hosts"
@@ -30,11 +31,13 @@ func TestAWebhookNamesItsPullRequest(t *testing.T) {
 		{"issue_comment", `{"issue":{"number":9,"pull_request":null},"repository":{"full_name":"acme/shop"}}`, 0, false},
 		{"status", `{"context":"ci","repository":{"full_name":"acme/shop"}}`, 0, true},
 		{"status", `{"context":"Landfall (main)","repository":{"full_name":"acme/shop"}}`, 0, false},
+		// The header of the kind is not signed, and what is of interest gets into the log.
+		{"pull_request" + strings.Repeat("x", 20_000), `{"number":7,"repository":{"full_name":"acme/shop"}}`, 0, false},
 		{"push", `{"repository":{"full_name":"acme/shop"}}`, 0, false},
 	} {
 		n, err := notice(signed(c.body, "s", c.event), []byte(c.body), []byte("s"))
 		if err != nil || n.Number != c.number || (n.Event != "") != c.noticed || n.Repository != "acme/shop" {
-			t.Errorf("%s %s: %+v, %v", c.event, c.body, n, err)
+			t.Errorf("%.50s %s: %+v, %v", c.event, c.body, n, err)
 		}
 	}
 	body := `{"sha":"a1","context":"ci","repository":{"full_name":"acme/shop"}}`
