@@ -377,13 +377,14 @@ func (q *Queue) analyzed(f *eventsv1.ChangeAnalyzed) {
 		return
 	}
 	// The analysis names the versions of (c, {}).
+	alone := []revision{a.revision}
 	for _, v := range f.GetAffected().GetTargets() {
 		if a.all || v.Part == 0 || int(v.Part) >= len(a.digests) {
 			continue
 		}
 		q.observe(&observation{
 			label: label{v.Target, q.landed.at(v.Target, sequence).plus(a.digests[v.Part])},
-			hash:  v.Hash, sequence: sequence, held: []revision{a.revision}, summed: []revision{a.revision},
+			hash:  v.Hash, sequence: sequence, held: alone, summed: alone,
 		}, v.Trivial)
 	}
 }

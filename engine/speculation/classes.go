@@ -89,30 +89,47 @@ func (q *Queue) through(a *analysis, ahead []member) map[string][]int {
 // outcomes returns the known outcomes of a class, one for each set of members, in the order of the sets. An observation counts if its
 // label is the one that its set has on the present mainline.
 func (q *Queue) outcomes(a *analysis, k *eventsv1.Class, ahead []member) []*eventsv1.Outcome {
-	index := make(map[string]int, len(k.Members))
+	index := make(map[revision]int, len(k.Members))
 	for i, m := range k.Members {
-		index[ahead[m].analysis.revision.change] = i
+		index[ahead[m].analysis.revision] = i
 	}
+	places := map[*revision][]int{} // by the list that observations share: which members it has
 	bySet := map[string]*setOutcome{}
 	set := memberset.New(len(k.Members))
+	heldBy := make([]sum, len(k.Members))
 	for _, t := range k.Targets {
 		observed := q.known.observed[t.Target]
 		if len(observed) == 0 {
 			continue
 		}
 		own := q.landed.at(t.Target, q.landed.sequence).plus(a.digests[t.Part])
+		for i, m := range k.Members {
+			heldBy[i] = ahead[m].analysis.heldIn(t.Target)
+		}
 		for _, o := range observed {
-			set.Clear()
+			at, known := places[&o.summed[0]]
+			if !known {
+				for _, r := range o.summed {
+					if i, is := index[r]; is {
+						at = append(at, i)
+					}
+				}
+				places[&o.summed[0]] = at
+			}
 			// What the label counts, not all that the tree held: a change that it does not count may affect the
 			// target by now, after another analysis.
 			held := own
-			for _, r := range o.summed {
-				if i, ok := index[r.change]; ok && ahead[k.Members[i]].analysis.revision == r {
-					set.Add(i)
-					held = held.plus(ahead[k.Members[i]].analysis.heldIn(t.Target))
-				}
+			for _, i := range at {
+				held = held.plus(heldBy[i])
 			}
-			if held != o.label.held || len(k.Through) > 0 && !set.HasAny(k.Through) || q.known.labels[o.label] != o {
+			if held != o.label.held || q.known.labels[o.label] != o {
+				continue
+			}
+			set.Clear()
+			for _, i := range at {
+				set.Add(i)
+			}
+			if len(k.Through) > 0 && !set.HasAny(k.Through) {
 				continue
 			}
 			of := memberset.Get(bySet, set)

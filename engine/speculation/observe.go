@@ -14,7 +14,7 @@ type observation struct {
 	// sequence is the move of the mainline that the tree was made on.
 	sequence uint64
 	// held are the changes of that tree that were pending when it was asked for, the built one last. summed are those of
-	// them that the label counts.
+	// them that the label counts. Most observations of a tree share a list, which nobody changes.
 	held, summed []revision
 }
 
@@ -137,6 +137,7 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 	}
 	a := q.analyses.pending[ref.change]
 	held := append(append([]revision(nil), assumed...), ref)
+	var last []revision // the list of the version before, which most versions of a tree share
 	for _, v := range f.Versions {
 		hash := v.Hash
 		switch {
@@ -162,6 +163,10 @@ func (q *Queue) prepared(f *eventsv1.BuildPrepared) {
 				summed = append(summed, k)
 			}
 		}
+		if slices.Equal(summed, last) {
+			summed = last
+		}
+		last = summed
 		if complete {
 			q.observe(&observation{label: label{v.Target, s}, hash: hash, sequence: sequence, held: held, summed: summed}, v.Trivial)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"landfall.build/engine/directpush"
 	"landfall.build/engine/evidence"
@@ -258,9 +259,14 @@ func (q *Queue) restoreConflicts(r *snapshotReader, m *snapshotv1.Speculation) {
 // restoreKnown restores the evidence.
 func (q *Queue) restoreKnown(r *snapshotReader, m *snapshotv1.Speculation) {
 	k := &q.known
+	var last []revision
 	for _, x := range m.GetObservations() {
 		if int64(x.Tree) >= int64(len(r.trees)) || len(r.trees[x.Tree]) == 0 {
 			r.fail("there is no tree %d", x.Tree)
+			return
+		}
+		if len(x.Summed) == 0 {
+			r.fail("an observation counts no revision")
 			return
 		}
 		o := &observation{label: label{r.texts.At(x.Target), sum{x.SumLow, x.SumHigh}}, hash: r.texts.At(x.Hash), sequence: x.Sequence, held: r.trees[x.Tree]}
@@ -272,6 +278,10 @@ func (q *Queue) restoreKnown(r *snapshotReader, m *snapshotv1.Speculation) {
 			}
 			o.summed[i] = o.held[at]
 		}
+		if slices.Equal(o.summed, last) {
+			o.summed = last
+		}
+		last = o.summed
 		k.add(o, !x.Replaced)
 	}
 	k.marks.limit, k.marks.order = int(m.GetMarks().GetLimit()), r.versions(m.GetMarks().GetTargets(), m.GetMarks().GetHashes())
