@@ -1117,7 +1117,6 @@ type GatewayChange struct {
 	Admission   *v1.Admission    `protobuf:"bytes,2,opt,name=admission,proto3" json:"admission,omitempty"`
 	AdmittedAt  *GatewayTime     `protobuf:"bytes,3,opt,name=admitted_at,json=admittedAt,proto3" json:"admitted_at,omitempty"`
 	Analysis    *GatewayAnalysis `protobuf:"bytes,4,opt,name=analysis,proto3" json:"analysis,omitempty"`
-	Urgent      bool             `protobuf:"varint,5,opt,name=urgent,proto3" json:"urgent,omitempty"`
 	LastRefusal *GatewayRefusal  `protobuf:"bytes,6,opt,name=last_refusal,json=lastRefusal,proto3" json:"last_refusal,omitempty"`
 	Ending      *GatewayEnding   `protobuf:"bytes,7,opt,name=ending,proto3" json:"ending,omitempty"`
 	Timeline    *GatewayEvents   `protobuf:"bytes,8,opt,name=timeline,proto3" json:"timeline,omitempty"`
@@ -1187,13 +1186,6 @@ func (x *GatewayChange) GetAnalysis() *GatewayAnalysis {
 		return x.Analysis
 	}
 	return nil
-}
-
-func (x *GatewayChange) GetUrgent() bool {
-	if x != nil {
-		return x.Urgent
-	}
-	return false
 }
 
 func (x *GatewayChange) GetLastRefusal() *GatewayRefusal {
@@ -2691,21 +2683,20 @@ const file_snapshots_v1_gateway_proto_rawDesc = "" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\"-\n" +
 	"\vGatewayTime\x12\x0e\n" +
 	"\x02us\x18\x01 \x01(\x03R\x02us\x12\x0e\n" +
-	"\x02ns\x18\x02 \x01(\rR\x02ns\"\xc8\x04\n" +
+	"\x02ns\x18\x02 \x01(\rR\x02ns\"\xb6\x04\n" +
 	"\rGatewayChange\x12\x18\n" +
 	"\apending\x18\x01 \x01(\tR\apending\x12;\n" +
 	"\tadmission\x18\x02 \x01(\v2\x1d.landfall.events.v1.AdmissionR\tadmission\x12C\n" +
 	"\vadmitted_at\x18\x03 \x01(\v2\".landfall.snapshots.v1.GatewayTimeR\n" +
 	"admittedAt\x12B\n" +
-	"\banalysis\x18\x04 \x01(\v2&.landfall.snapshots.v1.GatewayAnalysisR\banalysis\x12\x16\n" +
-	"\x06urgent\x18\x05 \x01(\bR\x06urgent\x12H\n" +
+	"\banalysis\x18\x04 \x01(\v2&.landfall.snapshots.v1.GatewayAnalysisR\banalysis\x12H\n" +
 	"\flast_refusal\x18\x06 \x01(\v2%.landfall.snapshots.v1.GatewayRefusalR\vlastRefusal\x12<\n" +
 	"\x06ending\x18\a \x01(\v2$.landfall.snapshots.v1.GatewayEndingR\x06ending\x12@\n" +
 	"\btimeline\x18\b \x01(\v2$.landfall.snapshots.v1.GatewayEventsR\btimeline\x12\x18\n" +
 	"\aomitted\x18\t \x01(\rR\aomitted\x12\x1a\n" +
 	"\bmodified\x18\n" +
 	" \x01(\x04R\bmodified\x12?\n" +
-	"\aearlier\x18\v \x03(\v2%.landfall.snapshots.v1.GatewayEarlierR\aearlier\"\x88\x01\n" +
+	"\aearlier\x18\v \x03(\v2%.landfall.snapshots.v1.GatewayEarlierR\aearlierJ\x04\b\x05\x10\x06\"\x88\x01\n" +
 	"\x0eGatewayEarlier\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x122\n" +
 	"\x02at\x18\x02 \x01(\v2\".landfall.snapshots.v1.GatewayTimeR\x02at\x12\x12\n" +

@@ -180,7 +180,7 @@ func (q *queue) begin(name string, flaky FlakyPolicy, now time.Time, builds int6
 	case a.trouble.recovered && q.unreachable != nil:
 		return q.append(name, "", &eventsv1.MainlineReachable{StampUs: now.UnixMicro()}, q.nth(), strconv.FormatInt(now.UnixMicro(), 10))
 	}
-	if e := q.recordPause(name, now, builds); e != nil {
+	if e := q.recordPause(name, now); e != nil {
 		return e
 	}
 	switch {

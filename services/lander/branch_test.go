@@ -213,3 +213,36 @@ func TestBehindACommitWithoutChangesNoOtherPushArrives(t *testing.T) {
 		t.Errorf("main is at %s, %v", at, err)
 	}
 }
+
+// TestAMergeConflictNamesWhomTheChangeMeets, and not whoever altered the same file last.
+func TestAMergeConflictNamesWhomTheChangeMeets(t *testing.T) {
+	w := newWorld(t)
+	lines := strings.Split("abcdefghijklmnopqrst", "")
+	edit := func(at int, text, message, branch string) string {
+		lines[at] = text
+		if err := os.WriteFile(filepath.Join(w.work, "f"), []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		git(t, w.work, "add", ".")
+		git(t, w.work, "commit", "--quiet", "-m", message)
+		git(t, w.work, "push", "--quiet", "origin", "HEAD:refs/heads/"+branch)
+		return git(t, w.work, "rev-parse", "HEAD")
+	}
+	base := edit(0, "a", "Begin", "main")
+	edit(4, "met", "Edit\n\nLandfall-Change: met", "main")
+	head := edit(15, "other", "Edit\n\nLandfall-Change: other", "main")
+	git(t, w.work, "checkout", "--quiet", "-b", "mine", base)
+	lines[15] = "p"
+	mine := edit(4, "mine", "Mine", "mine")
+	b := branchOf(t, w.remote)
+	if at, err := b.Head(t.Context()); err != nil || at != head {
+		t.Fatalf("the head is %s, %v", at, err)
+	}
+	made, err := b.Make(t.Context(), head, &eventsv1.Admission{Change: "mine", Revision: 1, LandingCommits: []*eventsv1.LandingCommit{{Head: mine, Base: base}}}, 1_700_000_000_000_000, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := made.Candidate.Obstacle; r.GetOther() != "met" || !strings.Contains(r.GetMessage(), "f:5 was changed by met, landed as ") {
+		t.Errorf("the reason is %v", r)
+	}
+}

@@ -110,6 +110,9 @@ func (c *Core) record(e journal.Entry) {
 	switch e.Topic {
 	case events.TopicChanges:
 		q.foldChange(e.Message, e.Offset)
+		if _, is := e.Message.(*eventsv1.ChangeAdmitted); is && c.live {
+			q.letPast()
+		}
 	case events.TopicDecisions:
 		if d, is := e.Message.(*eventsv1.Decision); is {
 			q.foldDecision(d)

@@ -11,8 +11,11 @@ import (
 	"landfall.build/platform/landing"
 )
 
-// maxCulprits bounds how far back the other side of a merge conflict is looked for.
-const maxCulprits = 200
+// maxCulprits bounds how far back the other side of a merge conflict is looked for, and maxCulpritMerges how many merges are tried for it.
+const (
+	maxCulprits      = 200
+	maxCulpritMerges = 20
+)
 
 // conflictReason names the files that do not merge, and the change on the mainline that they do not merge with, so that the
 // author need not search for it. Not finding that change is no error.
@@ -36,7 +39,7 @@ func (b *Branch) conflictReason(ctx context.Context, base string, picks []landin
 		r.Message = oneLine("it does not merge: " + conflict.String())
 		return r
 	}
-	if commit, change := b.culprit(ctx, base, picks[0].Base, paths); commit != "" {
+	if commit, change := b.culprit(ctx, base, picks, paths); commit != "" {
 		r.Other = change
 		if change == "" {
 			r.Message += fmt.Sprintf(" was changed by %.12s, which came past the queue", commit)
@@ -47,10 +50,10 @@ func (b *Branch) conflictReason(ctx context.Context, base string, picks []landin
 	return r
 }
 
-// culprit returns the newest commit of the mainline, since the change left it, that touches one of the paths, and
-// the change that it lands, by its trailer. The name is for people: nothing is decided by a trailer.
-func (b *Branch) culprit(ctx context.Context, head, since string, paths []string) (commit, change string) {
-	ids, err := b.Repo.FirstParents(ctx, since, head, maxCulprits)
+// culprit returns the commit of the mainline with which a change ceased to merge in some paths, and the change that it lands, by its
+// trailer. The name is for people: nothing is decided by a trailer.
+func (b *Branch) culprit(ctx context.Context, head string, picks []landing.Pick, paths []string) (commit, change string) {
+	ids, err := b.Repo.FirstParents(ctx, picks[0].Base, head, maxCulprits)
 	if err != nil {
 		if ids, err = b.Repo.FirstParents(ctx, "", head, maxCulprits); err != nil {
 			return "", ""
@@ -60,6 +63,7 @@ func (b *Branch) culprit(ctx context.Context, head, since string, paths []string
 	if err != nil {
 		return "", ""
 	}
+	tried := 0
 	for _, c := range slices.Backward(commits) {
 		if len(c.Parents) == 0 {
 			continue
@@ -68,11 +72,25 @@ func (b *Branch) culprit(ctx context.Context, head, since string, paths []string
 		if err != nil {
 			return "", ""
 		}
-		if slices.ContainsFunc(changed, func(x gitrepo.Changed) bool { return slices.Contains(paths, x.Path) }) {
-			return c.ID, trailer(c.Message, "Landfall-Change: ")
+		if !slices.ContainsFunc(changed, func(x gitrepo.Changed) bool { return slices.Contains(paths, x.Path) }) {
+			continue
+		}
+		commit, change = c.ID, trailer(c.Message, "Landfall-Change: ")
+		if tried++; tried == maxCulpritMerges || b.mergesOn(ctx, c.Parents[0], picks, paths) {
+			break
 		}
 	}
-	return "", ""
+	return commit, change
+}
+
+// mergesOn reports whether a change merges in some paths on a commit, as far as that is known.
+func (b *Branch) mergesOn(ctx context.Context, commit string, picks []landing.Pick, paths []string) bool {
+	tree, err := b.Repo.TreeOf(ctx, commit)
+	if err != nil {
+		return false
+	}
+	_, conflict, err := landing.ApplyTree(ctx, b.Repo, tree, picks)
+	return err == nil && (conflict == nil || !slices.ContainsFunc(conflict.Paths, func(path string) bool { return slices.Contains(paths, path) }))
 }
 
 func trailer(message, key string) string {

@@ -1,6 +1,7 @@
 package lander
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -144,6 +145,7 @@ func (q *queue) foldChange(m proto.Message, offset int64) {
 	}
 	if e := consequence.Entered; e != nil {
 		delete(q.pushRefused, e.ID()) // its pushes are tried again, even if it was ejected for them
+		q.admitOther()
 	}
 	if consequence.Applied {
 		q.foldApplied(m, offset)
@@ -214,7 +216,8 @@ func (q *queue) isAnswered(d decided) bool {
 	return known && q.lineup.PendingAt(d.change) == nil || q.answered[d.change.Change][d.id]
 }
 
-// nextDecision returns the decision that is to be tried now, nil if there is none: the first that may be. While the remote refuses
+// nextDecision returns the decision that is to be tried now, nil if there is none: the first that may be, but for changes that the
+// remote has refused since the last landing, which come last. While the remote refuses
 // every push, a landing comes last and seldom, or at once if the remote has refused one change alone, and not this one. It is that
 // of the change that was refused least often, which shows best whether the remote takes something again.
 func (q *queue) nextDecision(now time.Time) *decided {
@@ -234,8 +237,10 @@ func (q *queue) nextDecision(now time.Time) *decided {
 		}
 		switch {
 		case isAhead(notBefore, now):
-		case q.refusing == nil || d.land == nil:
+		case d.land == nil || q.refusing == nil && q.isUntried(d.change.Change):
 			return d
+		case q.refusing == nil:
+			landing = cmp.Or(landing, d)
 		case (!q.rests(now) || q.refusesOne() && q.isUntried(d.change.Change)) && (landing == nil || q.timesRefused(d) < q.timesRefused(landing)):
 			landing = d
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"landfall.build/engine/lineup"
 	eventsv1 "landfall.build/events/v1"
 	"landfall.build/platform/runner"
 )
@@ -32,8 +33,8 @@ type pushRefusals struct {
 // another one landed. While none lands, it is tried ever more rarely, and ejected after maxLonePushRefusals, which takes about
 // two minutes, if no other pending change is refused: then nothing says that the remote takes nothing.
 //
-// Words that concern the queue pause its landings, unless another change is ready: whether that one lands tells whose the words
-// are. They count against a change only once maxPassed others have landed, each between two of its refusals.
+// Words that concern the queue pause its landings, unless another change may still tell whose they are by whether it lands. They
+// count against a change only once maxPassed others have landed, each between two of its refusals.
 const (
 	maxPushRefusals     = 3
 	maxLonePushRefusals = 8
@@ -73,12 +74,12 @@ func (q *queue) foldPushRefusal(f *eventsv1.LandVoid) {
 	}
 }
 
-// refusesEverybody reports whether a refusal shows that the remote refuses every push: by its words, which have to come again and
-// again if another change has landed past the refused one; or because it has refused at least two changes twice each with the same words,
-// and nothing has landed since.
+// refusesEverybody reports whether a refusal shows that the remote refuses every push: by words that concern the queue, and that it
+// has said to two changes, or to the only one that may land, again and again if another one has landed past that; or because it has
+// refused at least two changes twice each with the same words, and nothing has landed since.
 func (q *queue) refusesEverybody(f *eventsv1.LandVoid, r *pushRefusals) bool {
 	if r.concernsQueue {
-		return r.passed == 0 || r.passed < maxPassed && (r.recent >= maxPushRefusals || !q.refusesOne())
+		return r.passed < maxPassed && (!q.refusesOne() || !q.othersMayLand(f.Change.Change) && (r.passed == 0 || r.recent >= maxPushRefusals))
 	}
 	if q.refusing != nil && sameWords(q.refusing.Message, f.Reason) {
 		return true
@@ -121,6 +122,7 @@ func (q *queue) countLanding() {
 		if r.recent > 0 {
 			r.passed, r.recent = r.passed+1, 0
 		}
+		r.notBefore = time.Time{} // whether it is refused again tells the most now
 		if !r.othersLand {
 			r.othersLand, r.times = true, 0
 		}
@@ -137,6 +139,18 @@ func (q *queue) refusesOne() bool {
 		}
 	}
 	return changes == 1
+}
+
+// othersMayLand reports whether a change beside this one is pending that nobody holds.
+func (q *queue) othersMayLand(change string) bool {
+	return slices.ContainsFunc(q.lineup.Order(), func(k *lineup.Change) bool { return k.ID() != change && len(k.Holds) == 0 })
+}
+
+// admitOther is called with each change that is admitted: where one alone stands for a pause, another may tell now.
+func (q *queue) admitOther() {
+	if q.refusing != nil && q.refusesOne() {
+		q.refusing = nil
+	}
 }
 
 // isUntried reports whether the remote has not refused a change since the last landing.
@@ -175,7 +189,7 @@ func (q *queue) nextBehind(change string) string {
 		return ""
 	}
 	switch {
-	case r.concernsQueue && r.times == maxPushRefusals && q.refusesOne(): // the one that tells whose the words are
+	case r.concernsQueue && r.times >= maxPushRefusals && q.refusesOne() && !q.triesAhead(c): // the one that tells whose the words are
 	case r.concernsQueue && r.times < maxLonePushRefusals: // a move seldom helps
 		return ""
 	case r.times < maxPushRefusals, r.othersLand && !r.concernsQueue:
@@ -187,6 +201,22 @@ func (q *queue) nextBehind(change string) string {
 		}
 	}
 	return ""
+}
+
+// triesAhead reports whether a change that nobody holds, and that the remote has not refused since the last landing, is ahead of another.
+func (q *queue) triesAhead(c *lineup.Change) bool {
+	return slices.ContainsFunc(q.lineup.Order(), func(k *lineup.Change) bool {
+		return k.Position < c.Position && len(k.Holds) == 0 && q.isUntried(k.ID())
+	})
+}
+
+// letPast moves a change that was just admitted past the only one that the remote refuses, whose next try may be a minute away.
+func (q *queue) letPast() {
+	for change, r := range q.pushRefused {
+		if c := q.lineup.Pending(change); r.recent > 0 && q.refusesOne() && c != nil && !q.triesAhead(c) {
+			q.attempt.aheadOf, q.attempt.moveAhead = change, q.nextBehind(change)
+		}
+	}
 }
 
 // deferPush puts off the next try of a change whose push was just refused, and that of all if the remote refuses every push.
@@ -234,9 +264,8 @@ func (c *Core) refusedOpen(q *queue, why error) {
 	a.rest.found = &eventsv1.LandingsPaused{Message: sentenceOf(why), SinceUs: a.trouble.failingSince.UnixMicro()}
 }
 
-// recordPause returns the record of a pause or its end that the log lacks, nil if it has all. A pause that one change alone stands
-// for is not recorded before what else is ready has been tried.
-func (q *queue) recordPause(name string, now time.Time, builds int64) runner.Effect {
+// recordPause returns the record of a pause or its end that the log lacks, nil if it has all.
+func (q *queue) recordPause(name string, now time.Time) runner.Effect {
 	logged, current := q.lineup.RefusedByRemote, q.refusing
 	if found := q.attempt.rest.found; found != nil && q.lineup.Intention != nil {
 		current = found
@@ -245,8 +274,6 @@ func (q *queue) recordPause(name string, now time.Time, builds int64) runner.Eff
 	switch {
 	case current == nil && logged != nil:
 		return q.append(name, "", &eventsv1.LandingsResumed{StampUs: now.UnixMicro()}, identity...)
-	case current == q.refusing && logged == nil && q.refusesOne() && (q.lineup.Intention != nil || q.ready(now, builds) != nil):
-		return nil
 	case current != nil && (logged == nil || !sameWords(logged.Message, current.Message)):
 		return q.append(name, "", &eventsv1.LandingsPaused{Message: current.Message, SinceUs: current.SinceUs, StampUs: now.UnixMicro()}, identity...)
 	}

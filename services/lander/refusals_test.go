@@ -497,7 +497,8 @@ func TestAChangeThatTheRemoteRefusesStopsNobody(t *testing.T) {
 	}
 }
 
-// TestWhatTheRemoteHasNotSeenIsTriedAtOnce: one refused change alone paused the landings of a quiet queue, and its next try is far.
+// TestWhatTheRemoteHasNotSeenIsTriedAtOnce: the only change of a queue was refused and paused its landings, and its next try is far.
+// Whoever comes next is not told that they are paused.
 func TestWhatTheRemoteHasNotSeenIsTriedAtOnce(t *testing.T) {
 	o := newHarness(t)
 	o.poll(0)
@@ -510,6 +511,8 @@ func TestWhatTheRemoteHasNotSeenIsTriedAtOnce(t *testing.T) {
 	}
 	o.wantsPauses(said)
 	o.admit("b")
+	o.poll(time.Millisecond)
+	o.wantsPauses(said, "resumed")
 	o.pushes("b")
 	o.poll(time.Millisecond)
 	o.ended("b landed")
@@ -536,7 +539,7 @@ func TestAFreezeIsTriedOnceByOneMore(t *testing.T) {
 		t.Errorf("%d of five new changes were tried at once", n)
 	}
 	o.ended()
-	o.wantsPauses(notAllowed)
+	o.wantsPauses(notAllowed, "resumed", notAllowed)
 }
 
 // TestOneChangeIsLetPastWhatWordsOfEverybodyRefuse: whether they are the change's own shows only if another one is tried.
@@ -552,22 +555,68 @@ func TestOneChangeIsLetPastWhatWordsOfEverybodyRefuse(t *testing.T) {
 		o.poll(time.Second)
 		o.pushes("a")
 	}
-	moves := func() (list []string) {
-		o.each(func(e journal.Entry) {
-			if f, is := e.Message.(*eventsv1.ChangeMoved); is {
-				list = append(list, f.Change+" before "+f.Before)
-			}
-		})
-		return list
-	}
-	if got := fmt.Sprint(moves()); got != "[b0 before a]" {
+	if got := fmt.Sprint(o.moves()); got != "[b0 before a]" {
 		t.Fatalf("after ten seconds: %s", got)
 	}
 	for range 20 {
 		o.poll(time.Second)
 		o.pushes("b0", "a")
 	}
-	if got := fmt.Sprint(moves()); got != "[b0 before a]" {
+	if got := fmt.Sprint(o.moves()); got != "[b0 before a]" {
 		t.Errorf("once it is refused too: %s", got)
 	}
+}
+
+// TestWhoComesBehindARefusedChangeIsMovedPastItAtOnce: nothing would be built without that one, whose next try may be a minute away.
+func TestWhoComesBehindARefusedChangeIsMovedPastItAtOnce(t *testing.T) {
+	for _, everybody := range []bool{false, true} {
+		o := newHarness(t)
+		o.poll(0)
+		o.refuseOnly("a", "needs a sign-off", everybody)
+		o.land("a")
+		for range 40 {
+			o.poll(2 * time.Second)
+			o.pushes("a")
+		}
+		tried := o.tried()
+		o.admit("b")
+		o.admit("c")
+		o.poll(time.Millisecond)
+		if got := fmt.Sprint(o.moves()); got != "[b before a]" || o.tried() != tried {
+			t.Fatalf("everybody %v: moved %s, and %d tries", everybody, got, o.tried()-tried)
+		}
+		o.pushes("b")
+		o.poll(time.Millisecond)
+		o.ended("b landed")
+		// Another has landed past it: it is tried at once, and again soon.
+		for range 6 {
+			o.poll(time.Second)
+			o.pushes("a")
+		}
+		if !everybody {
+			o.ended("b landed", "a ejected: needs a sign-off")
+			continue
+		}
+		for _, next := range []string{"c", "d"} {
+			if next == "d" {
+				o.admit("d")
+			}
+			o.poll(time.Second)
+			o.pushes(next)
+			o.poll(time.Second)
+			o.pushes("a")
+		}
+		o.poll(time.Second)
+		o.ended("b landed", "c landed", "d landed", "a ejected: needs a sign-off")
+	}
+}
+
+// moves are the moves of changes, in order.
+func (o *harness) moves() (list []string) {
+	o.each(func(e journal.Entry) {
+		if f, is := e.Message.(*eventsv1.ChangeMoved); is {
+			list = append(list, f.Change+" before "+f.Before)
+		}
+	})
+	return list
 }

@@ -37,10 +37,9 @@ func TestASnapshotHoldsTheWholeCore(t *testing.T) {
 	lander(&eventsv1.LandVoid{Change: ref("c"), Decision: "d0", Commit: "t0", Refused: true, Reason: "a hook"})
 	lander(&eventsv1.LandIntended{Change: ref("l"), Decision: "d4", Base: "m0", Commits: []string{"t1"}, Tree: "tree"})
 	lander(&eventsv1.ChangeLanded{Change: ref("l"), Decision: "d4", Base: "m0", Commits: []string{"t1"}, Tree: "tree"})
-	for _, id := range []string{"d5", "d6", "d7"} {
-		lander(&eventsv1.LandIntended{Change: ref("c"), Decision: id, Base: "t1", Commits: []string{"t2"}})
-		lander(&eventsv1.LandVoid{Change: ref("c"), Decision: id, Commit: "t2", Refused: true, Concern: eventsv1.RefusalConcern_REFUSAL_CONCERN_QUEUE, Reason: "a hook", StampUs: 7})
-	}
+	lander(&eventsv1.LandIntended{Change: ref("c"), Decision: "d5", Base: "t1", Commits: []string{"t2"}})
+	lander(&eventsv1.LandVoid{Change: ref("c"), Decision: "d5", Commit: "t2", Refused: true, Concern: eventsv1.RefusalConcern_REFUSAL_CONCERN_QUEUE, Reason: "a hook", StampUs: 7})
+	lander(&eventsv1.LandingsPaused{Message: "a hook", SinceUs: 7, StampUs: 8})
 	lander(&eventsv1.MainlineMoved{From: "t1", To: "m2", Forced: true, Dropped: []*eventsv1.ChangeRef{ref("l")}})
 	lander(&eventsv1.TargetQuarantined{Target: "//q*", UntilUs: 9})
 	d.record(events.TopicBuilds, events.ServiceBuilder, &eventsv1.StepFinished{Target: "//f", Hash: "h", Attempt: 1, Outcome: eventsv1.StepOutcome_STEP_OUTCOME_FAILED, StartedUs: 1, FinishedUs: 2})

@@ -85,7 +85,7 @@ func TestTheQueuesLineCountsBusyWorkersAndSaysWhatIsBuilt(t *testing.T) {
 
 func TestTheTableSaysWhatTheMarkOfAChangeMeans(t *testing.T) {
 	lines := table([]view.Summary{{Change: "a", Position: 1, Urgent: true}, {Change: "b", Position: 2}}, time.Now())
-	if len(lines) != 4 || lines[3] != "!: moved ahead; landfall explain says by whom" {
+	if len(lines) != 4 || lines[3] != "!: moved to the front; landfall explain says by whom" {
 		t.Errorf("it says %q", lines)
 	}
 	if lines := table([]view.Summary{{Change: "b", Position: 2}}, time.Now()); len(lines) != 2 {

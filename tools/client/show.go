@@ -291,7 +291,7 @@ func table(changes []view.Summary, now time.Time) []string {
 	}
 	w.Flush()
 	if moved {
-		fmt.Fprintln(&b, "!: moved ahead; landfall explain says by whom")
+		fmt.Fprintln(&b, "!: moved to the front; landfall explain says by whom")
 	}
 	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 }

@@ -27,9 +27,6 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
 		q.foldEntered(consequence, e.Time)
 	case *eventsv1.ChangeMoved:
 		q.noteOn(f.Change, stamp(f.StampUs, e.Time), "moved", moveText(f))
-		if c := q.changes[f.Change]; c != nil {
-			c.urgent = true
-		}
 	case *eventsv1.ChangeHeld:
 		q.noteOn(f.Change, stamp(f.StampUs, e.Time), "held", "Held by "+person(f.Who)+because(f.Why)+".")
 	case *eventsv1.ChangeReleased:
@@ -55,8 +52,11 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
 		q.foldPush(f)
 	case *eventsv1.ChangeLanded:
 		q.landOverPushes(f)
+	case *eventsv1.QueuePaused:
+		q.noteAll(stamp(f.StampUs, e.Time), "queue_paused", q.pauseText())
 	case *eventsv1.QueueResumed:
 		if paused != nil {
+			q.noteAll(stamp(f.StampUs, e.Time), "queue_resumed", "The queue is resumed by "+person(f.Who)+because(f.Why)+".")
 			q.pauses = append(q.pauses, PauseOver{pauseOf(paused), stamp(f.StampUs, e.Time), f.Who, f.Why})
 			q.pauses = q.pauses[max(0, len(q.pauses)-keptPauses):]
 		}
@@ -93,6 +93,9 @@ func (q *Queue) foldEntered(consequence lineup.Consequence, now time.Time) {
 	}
 	if p := q.pausedByRemote(); p != nil {
 		q.note(c, c.admittedAt, ReasonPausedByRemote, p.Sentence)
+	}
+	if q.lineup.Paused != nil {
+		q.note(c, c.admittedAt, "queue_paused", q.pauseText())
 	}
 	q.noteEarly(c)
 }

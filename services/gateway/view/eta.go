@@ -124,7 +124,12 @@ func (q *Queue) noEstimate(c *change, published string) string {
 		}
 		return notEstimated
 	case onMainline(node) == eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED:
+		if len(holding(blockedTargets(node), q.mainlineRed())) == 0 {
+			return "whether the mainline fails in its targets too is verified first"
+		}
 		return eta.Blocked
+	case published == "" && q.meetsRed(node):
+		return eta.Blocked // unless it repairs that, which its own run tells
 	}
 	switch published {
 	case eta.WaitsForUnknown:
@@ -149,4 +154,15 @@ func (q *Queue) noEstimate(c *change, published string) string {
 		}
 	}
 	return published
+}
+
+// meetsRed reports whether a change has a target that is red on the mainline, and is not known to be green there with the change.
+func (q *Queue) meetsRed(node *eventsv1.Node) bool {
+	red := q.mainlineRed()
+	if len(red) == 0 || onMainline(node) == eventsv1.OutcomeState_OUTCOME_STATE_GREEN {
+		return false
+	}
+	return slices.ContainsFunc(node.GetClasses(), func(k *eventsv1.Class) bool {
+		return slices.ContainsFunc(k.Targets, func(t *eventsv1.TargetVersion) bool { return slices.Contains(red, t.Target) })
+	})
 }

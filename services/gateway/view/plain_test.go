@@ -63,7 +63,43 @@ func TestAReasonForNoEstimateThatHasPassedIsNotShown(t *testing.T) {
 	expect("not blocked any more", estimated)
 	s.Estimate(main, "a", "", 5, 6, 7, 9, 12)
 	s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{outcome(node("a", 1), eventsv1.OutcomeState_OUTCOME_STATE_BLOCKED, "//a")}})
-	expect("blocked since the last estimate", eta.Blocked)
+	expect("blocked since the last estimate", "whether the mainline fails in its targets too is verified first")
+	red := &eventsv1.Node{Mainline: true, Change: &eventsv1.ChangeRef{}, Classes: []*eventsv1.Class{{
+		Outcomes: []*eventsv1.Outcome{{State: eventsv1.OutcomeState_OUTCOME_STATE_RED, Version: &eventsv1.TargetVersion{Target: "//a", Hash: "h"}}}}}}
+	s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{red}})
+	expect("blocked by the mainline", eta.Blocked)
+	s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{node("a", 1)}})
+	expect("it meets what is red on the mainline, and has not run", eta.Blocked)
+	s.Graph(main, &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{outcome(node("a", 1), eventsv1.OutcomeState_OUTCOME_STATE_GREEN, "//a")}})
+	expect("it repairs that", "")
+}
+
+// TestAMoveByTheLanderIsNoMoveToTheFront, and a pause by a person is in the story of whoever it keeps waiting.
+func TestAMoveByTheLanderIsNoMoveToTheFront(t *testing.T) {
+	s := begin(t)
+	s.land("a")
+	s.land("b")
+	s.land("c")
+	s.Fold(main, events.TopicChanges, &eventsv1.ChangeMoved{Change: "b", Before: "a", Who: events.ServiceLander, Why: "the remote refuses a"})
+	s.Fold(main, events.TopicChanges, &eventsv1.ChangeMoved{Change: "c", Who: "sre"})
+	s.Fold(main, events.TopicChanges, &eventsv1.QueuePaused{Who: "sre", Why: "kernel upgrade"})
+	s.land("d")
+	s.Fold(main, events.TopicChanges, &eventsv1.QueueResumed{Who: "sre"})
+	for change, front := range map[string]bool{"a": false, "b": false, "c": true, "d": false} {
+		sum, e, _, _ := s.look(change)
+		if sum.Urgent != front {
+			t.Errorf("%s was moved to the front: %v", change, sum.Urgent)
+		}
+		var told []string
+		for _, line := range e.Timeline {
+			if line.Kind == "queue_paused" || line.Kind == "queue_resumed" {
+				told = append(told, line.Text)
+			}
+		}
+		if want := []string{"The queue is paused by sre: kernel upgrade; builds continue, nothing lands.", "The queue is resumed by sre."}; !slices.Equal(told, want) {
+			t.Errorf("%s is told %q", change, told)
+		}
+	}
 }
 
 // TestWhatIsStillBeingAnalysedIsNamed, and nothing is said of changes ahead where all are analysed.

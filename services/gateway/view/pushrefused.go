@@ -105,8 +105,12 @@ func (q *Queue) pushRefusedReasons(c *change) []Reason {
 	if q.lineup.RefusedByRemote.GetMessage() == c.lastRefusal.Message { // the pause's reason quotes it
 		return []Reason{c.ownRefusal()}
 	}
-	return []Reason{{Code: ReasonPushRefused, Sentence: fmt.Sprintf("%s: the remote refuses its push; tried %s, last at %s UTC, and again within a minute.",
-		quoted(c.lastRefusal.Message), count(c.lastRefusal.Pushes, "time"), c.lastRefusal.At.Format(time.DateTime))}}
+	again := "within a minute"
+	if q.lineup.Paused != nil {
+		again = "once the queue is resumed"
+	}
+	return []Reason{{Code: ReasonPushRefused, Sentence: fmt.Sprintf("%s: the remote refuses its push; tried %s, last at %s UTC, and again %s.",
+		quoted(c.lastRefusal.Message), count(c.lastRefusal.Pushes, "time"), c.lastRefusal.At.Format(time.DateTime), again)}}
 }
 
 // ownRefusal returns the reason of a change whose push the remote refuses, where the remote's sentence is quoted already.

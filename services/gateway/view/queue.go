@@ -30,7 +30,6 @@ type change struct {
 	admission  *eventsv1.Admission
 	admittedAt time.Time
 	analysis   *Analysis
-	urgent     bool
 	// lastRefusal is the last one by the land guard, or by the remote of a push.
 	lastRefusal *Refusal
 	// earlier are the revisions before the newest one, oldest first.

@@ -156,17 +156,17 @@ func (q *Queue) summaryOf(c *change, position int) Summary {
 func (q *Queue) summary(c *change, s standing, why Reason) Summary {
 	out := Summary{
 		Queue: q.name, Change: c.admission.Change, Revision: c.admission.Revision, State: s.state, Position: s.position,
-		Title: c.admission.Title, Author: c.admission.Author, Team: c.admission.Team, Urgent: c.urgent, AdmittedAt: c.admittedAt,
+		Title: c.admission.Title, Author: c.admission.Author, Team: c.admission.Team, AdmittedAt: c.admittedAt,
 		RunningBuilds: len(s.running), ETA: q.eta(c, s), Why: why.Sentence, Names: q.namedIn(why),
 	}
 	if entry := q.lineup.Pending(c.admission.Change); entry != nil {
-		out.Held = len(entry.Holds) > 0
+		out.Held, out.Urgent = len(entry.Holds) > 0, entry.Urgent
 		out.Blocked = s.state == StateWaiting && len(blockedTargets(s.node)) > 0
 	}
 	b := s.told()
 	out.StepsDone, out.StepsRunning, out.StepsTotal = b.StepsDone, b.StepsRunning, b.StepsTotal
 	if !c.pending() {
-		out.FinishedAt, out.Urgent, out.Failure = c.end.at, false, q.fault(c)
+		out.FinishedAt, out.Failure = c.end.at, q.fault(c)
 	}
 	if c.end.landed != nil {
 		out.Commits, out.Bypassed, out.Dropped = c.end.landed.Commits, refNames(c.end.landed.Bypasses), c.end.dropped

@@ -49,7 +49,7 @@ type Summary struct {
 	Held  bool     `json:"held,omitempty"`
 	// Blocked: it waits for the mainline itself, in whose targets it fails (M23a). A retry verifies them again.
 	Blocked bool `json:"blocked,omitempty"`
-	// Urgent: somebody moved it ahead.
+	// Urgent: somebody moved it, or one that requires it, to the front.
 	Urgent bool `json:"urgent,omitempty"`
 	// RunningBuilds is how many builds it has at this moment. The steps are those of the one that Why is about: the first one with a
 	// running step, else the first one. While none runs, they wait for workers.

@@ -230,7 +230,7 @@ func (r *reader) events(m *snapshotv1.GatewayEvents) []Event {
 
 func (w *writer) change(c *change) *snapshotv1.GatewayChange {
 	m := &snapshotv1.GatewayChange{
-		AdmittedAt: timeMessage(c.admittedAt), Urgent: c.urgent, Timeline: w.events(c.timeline), Omitted: uint32(c.omitted), Modified: c.modified, Earlier: revisionMessages(c.earlier),
+		AdmittedAt: timeMessage(c.admittedAt), Timeline: w.events(c.timeline), Omitted: uint32(c.omitted), Modified: c.modified, Earlier: revisionMessages(c.earlier),
 	}
 	if a := c.analysis; a != nil {
 		m.Analysis = &snapshotv1.GatewayAnalysis{
@@ -261,7 +261,7 @@ func (w *writer) change(c *change) *snapshotv1.GatewayChange {
 // change puts a change into the view, whose lineup is there already.
 func (r *reader) change(q *Queue, m *snapshotv1.GatewayChange) {
 	c := &change{
-		admission: m.Admission, admittedAt: timeIn(m.AdmittedAt), urgent: m.Urgent, timeline: r.events(m.Timeline), omitted: int(m.Omitted), modified: m.Modified, earlier: revisionsIn(m.Earlier),
+		admission: m.Admission, admittedAt: timeIn(m.AdmittedAt), timeline: r.events(m.Timeline), omitted: int(m.Omitted), modified: m.Modified, earlier: revisionsIn(m.Earlier),
 	}
 	if a := m.Analysis; a != nil {
 		c.analysis = &Analysis{

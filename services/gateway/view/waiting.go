@@ -142,7 +142,7 @@ func (w *WaitingStep) sentence() string {
 func (w *WaitingStep) why() string {
 	switch {
 	case w.First.Urgent && !w.Step.Urgent:
-		return "moved ahead"
+		return "moved to the front"
 	case w.First.Ready && !w.Step.Ready:
 		return "which can start now; what this one depends on has not passed"
 	case w.First.Late && w.Step.Late:

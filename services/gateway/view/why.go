@@ -66,6 +66,12 @@ func (s standing) awaitsSteps() bool {
 	return s.state != StatePassed && s.node != nil && s.node.Analyzed && len(blockedTargets(s.node)) == 0
 }
 
+// pauseText says by whom the queue is paused, and why.
+func (q *Queue) pauseText() string {
+	p := q.lineup.Paused
+	return "The queue is paused by " + person(p.Who) + because(p.Why) + "; builds continue, nothing lands."
+}
+
 // holdNamed names a hold that has to be named to be released: the default one need not be.
 func holdNamed(name string) string {
 	if name == DefaultHold {
@@ -89,7 +95,7 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 		add(Reason{Code: ReasonCannotLand, Sentence: "As it stands it cannot land: " + strings.TrimRight(strings.ReplaceAll(a.Message, "\n", " "), ".") + "."})
 	}
 	if p := q.lineup.Paused; p != nil {
-		add(Reason{Code: ReasonPaused, Who: p.Who, Sentence: "The queue is paused by " + person(p.Who) + because(p.Why) + "; builds continue, nothing lands."})
+		add(Reason{Code: ReasonPaused, Who: p.Who, Sentence: q.pauseText()})
 	}
 	add(q.heldReasons(c)...)
 	refused := q.lineup.RefusedByRemote != nil || c.pushRefused() // its push is tried again, and the reasons say so
