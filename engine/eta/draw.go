@@ -32,6 +32,8 @@ func (d *splitmix) spread(list []uint16) {
 type distribution struct {
 	of      profile.Duration
 	samples int
+	// most bounds the deviation that lateness shows, unless it is 0.
+	most float64
 }
 
 // at returns the p-th of the remaining durations of a build that has run for some time and goes on (M12): a quantile of the normal
@@ -42,7 +44,11 @@ func (d distribution) at(p int, elapsed float64) float64 {
 	if d.of.Std == 0 {
 		return math.Max(0, -late)
 	}
-	std := math.Max(d.of.Std, late-d.of.Std)
+	shown := late - d.of.Std
+	if d.most > 0 {
+		shown = math.Min(shown, d.most)
+	}
+	std := math.Max(d.of.Std, shown)
 	beyond := 0.5 * math.Erfc(late/std/math.Sqrt2) // of all durations
 	u := (float64(p) + 0.5) / float64(d.samples)
 	return math.Max(0, std*deviationOf((1-u)*beyond)-late)

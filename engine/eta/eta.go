@@ -215,7 +215,7 @@ func (x *sampler) draw() {
 		}
 		d.spread(x.part[i])
 		near := c.Duration.Mean < 3*c.Duration.Std // so near to 0 that the normal has to be cut off there
-		drawn := distribution{c.Duration, x.samples}
+		drawn := distribution{of: c.Duration, samples: x.samples}
 		for s, p := range x.part[i] {
 			t := math.Max(0, c.Duration.Mean+c.Duration.Std*deviations[p])
 			if near {

@@ -104,7 +104,7 @@ func (x *sampler) remainingOf(i, k int) []float64 {
 		x.remaining[i] = make([][]float64, len(c.Builds))
 	}
 	if x.remaining[i][k] == nil {
-		left, d := make([]float64, x.samples), distribution{c.Duration, x.samples}
+		left, d := make([]float64, x.samples), distribution{of: c.Duration, samples: x.samples}
 		for s, p := range x.part[i] {
 			if left[s] = d.at(int(p), c.Builds[k].Elapsed); !x.landsIn(i, s) {
 				left[s] += float64(x.q.Retries) * c.Duration.Mean

@@ -64,6 +64,10 @@ func (x *sampler) shareWorkers() {
 	x.durations = alone
 }
 
+// mostLate bounds the deviation of the logarithm of a late build's time: what has taken many times as long as was expected is expected to
+// take about as long again, and not as many times.
+const mostLate = 1
+
 // lateness draws, by sample, how many times as long as simulated builds stay in the pool. It is the same for every queue of as many samples.
 func (x *sampler) lateness() []float64 {
 	x.late = make([]uint16, x.samples)
@@ -88,7 +92,7 @@ func (x *sampler) setRemaining(j job, ends []float64) {
 		squares += log * log
 	}
 	mean := sum / float64(len(ends))
-	d := distribution{profile.Duration{Mean: mean, Std: math.Sqrt(max(0, squares/float64(len(ends))-mean*mean))}, x.samples}
+	d := distribution{profile.Duration{Mean: mean, Std: math.Sqrt(max(0, squares/float64(len(ends))-mean*mean))}, x.samples, mostLate}
 	had := max(soonest, j.waited)
 	left := make([]float64, x.samples)
 	for s, p := range x.late {

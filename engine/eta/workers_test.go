@@ -70,6 +70,16 @@ func TestWhatWaitsForAWorkerIsNotTakenToRun(t *testing.T) {
 	}
 }
 
+// TestAStepThatHangsIsNotExpectedToHangForHours: a build of seconds that has run for two minutes goes on for some as many.
+func TestAStepThatHangsIsNotExpectedToHangForHours(t *testing.T) {
+	q := &Queue{Workers: 2}
+	certain(q, 1, 1, 1, 1, false)
+	q.Changes[0].Builds[0].Elapsed = 120
+	if got := Of(q)[0]; got.P50 < 10 || got.P50 > 120 || got.P95 < 60 || got.P95 > 600 {
+		t.Errorf("it goes on for %+v", got.Quantiles)
+	}
+}
+
 // TestAPathThatDoesNotComeAboutTakesNoWorkers: its steps come last, and it is dead by then.
 func TestAPathThatDoesNotComeAboutTakesNoWorkers(t *testing.T) {
 	times := func(paths int) float64 {
