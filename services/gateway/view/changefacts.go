@@ -119,11 +119,11 @@ func (q *Queue) foldLeft(consequence lineup.Consequence, e journal.Entry) {
 	case *eventsv1.ChangeRejected:
 		at = written(e, f.StampUs)
 		c.end.reason, c.end.base = f.Reason, f.Base
-		q.note(c, at, StateRejected, "Rejected: "+q.endText(f.Reason, nil)+".")
+		q.note(c, at, StateRejected, stopped("Rejected: "+q.endText(f.Reason, nil)))
 	case *eventsv1.ChangeEjected:
 		at = written(e, f.StampUs)
 		c.end.reason, c.end.base = f.Reason, f.Base
-		q.note(c, at, StateEjected, "Ejected: "+q.endText(f.Reason, nil)+".")
+		q.note(c, at, StateEjected, stopped("Ejected: "+q.endText(f.Reason, nil)))
 	case *eventsv1.ChangeCancelled:
 		at = stamp(f.StampUs, at)
 		c.end.who, c.end.why = f.Who, f.Why
@@ -209,7 +209,7 @@ func analysisText(a *Analysis) string {
 	case a.Outcome != "analyzed":
 		return text + a.Message
 	case a.Everything && a.Message != "":
-		return text + "it affects everything: " + strings.TrimSuffix(a.Message, ".") + "."
+		return stopped(text + "it affects everything: " + a.Message)
 	case a.Everything:
 		return text + "it affects everything."
 	case why != "":
@@ -242,7 +242,7 @@ func moveText(f *eventsv1.ChangeMoved) string {
 	if f.Before != "" {
 		where = "before " + f.Before
 	}
-	return "Moved " + where + " by " + person(f.Who) + because(f.Why) + "."
+	return stopped("Moved " + where + " by " + person(f.Who) + because(f.Why))
 }
 
 func (q *Queue) landedText(c *change, f *eventsv1.ChangeLanded) string {
@@ -319,6 +319,14 @@ func person(who string) string {
 		return "somebody"
 	}
 	return who
+}
+
+// stopped returns a sentence with a full stop at its end, unless what it quotes there ends with another mark.
+func stopped(text string) string {
+	if strings.HasSuffix(text, "?") || strings.HasSuffix(text, "!") {
+		return text
+	}
+	return strings.TrimRight(text, ".") + "."
 }
 
 func because(why string) string {

@@ -118,6 +118,19 @@ func TestTheCauseIsTheDependencyThatFailedNotItsDependents(t *testing.T) {
 	})
 }
 
+func TestAQuestionThatAToolAsksHasNoFullStop(t *testing.T) {
+	b := newBlame(t, "c")
+	b.says = "a.ts:1: TS2724: no 'place'. Did you mean 'places'?"
+	b.build("b1", "c", "m", nil, []string{"//lib"}, []eventsv1.StepOutcome{stepFailed}, []uint32{1})
+	b.build("b0", "", "m", nil, []string{"//lib"}, []eventsv1.StepOutcome{stepPassed})
+	b.Reject(main, "c", "b1", "//lib", 1)
+	b.Read(main, func(q *view.Queue) {
+		if s, _ := q.Summary("c"); s.Why != "Rejected: your change breaks //lib: "+b.says {
+			t.Errorf("%q", s.Why)
+		}
+	})
+}
+
 // TestAnInstallThatFailsIsTheCause: the steps of all packages of a project install first, and no target needs the install's.
 func TestAnInstallThatFailsIsTheCause(t *testing.T) {
 	for says, want := range map[string]string{"web/a/package.json:5: Missing: words@1.2.0 from lock file": "node://web [install]", "": "node://web/a [test]"} {

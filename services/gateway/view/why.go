@@ -92,7 +92,7 @@ func (q *Queue) reasons(c *change, s standing) []Reason {
 	}
 	add := func(r ...Reason) { out = append(out, r...) }
 	if a := c.analysis; a != nil && a.Outcome != "analyzed" {
-		add(Reason{Code: ReasonCannotLand, Sentence: "As it stands it cannot land: " + strings.TrimRight(strings.ReplaceAll(a.Message, "\n", " "), ".") + "."})
+		add(Reason{Code: ReasonCannotLand, Sentence: stopped("As it stands it cannot land: " + strings.ReplaceAll(a.Message, "\n", " "))})
 	}
 	if p := q.lineup.Paused; p != nil {
 		add(Reason{Code: ReasonPaused, Who: p.Who, Sentence: q.pauseText()})
@@ -340,7 +340,7 @@ func (q *Queue) ending(c *change) Reason {
 		if f := q.fault(c); f != nil {
 			text, r.Changes = f.Sentence, f.With
 		}
-		r.Sentence = strings.ToUpper(r.Code[:1]) + r.Code[1:] + ": " + text + "."
+		r.Sentence = stopped(strings.ToUpper(r.Code[:1]) + r.Code[1:] + ": " + text)
 		if other := c.end.reason.GetOther(); other != "" {
 			r.Changes = sortedUnique(append(slices.Clone(r.Changes), other))
 		}
@@ -350,7 +350,7 @@ func (q *Queue) ending(c *change) Reason {
 		r.Targets = sortedUnique(r.Targets)
 		return r
 	}
-	return Reason{Code: ReasonCancelled, Who: c.end.who, Sentence: "Cancelled by " + person(c.end.who) + because(c.end.why) + "."}
+	return Reason{Code: ReasonCancelled, Who: c.end.who, Sentence: stopped("Cancelled by " + person(c.end.who) + because(c.end.why))}
 }
 
 // below returns the changes on top of which the steps failed that a reason names.
