@@ -386,6 +386,9 @@ func lastOf(lines, service []string) (found []finding) {
 	if i := slices.IndexFunc(service, func(name string) bool { return name != "" }); i >= 0 {
 		command = i
 	}
+	if found = running(lines[:command]); len(found) > 0 {
+		return found
+	}
 	if found = lastLines(withoutWarnings(lines[:command])); len(found) == 0 {
 		found = lastLines(lines[:command])
 	}
@@ -399,10 +402,10 @@ func lastOf(lines, service []string) (found []finding) {
 }
 
 // lastLines returns the last lines that are not empty, without summaries that count no failure, what npm prints before it runs a
-// script, and lines that only name the folder entered.
+// script, lines that only name the folder entered, and what tools say of themselves.
 func lastLines(lines []string) (found []finding) {
 	for i := len(lines) - 1; i >= 0 && len(found) < Most; i-- {
-		if strings.TrimSpace(lines[i]) != "" && !isClean(lines[i]) && !announces(lines, i) && !enters.MatchString(lines[i]) {
+		if strings.TrimSpace(lines[i]) != "" && !isClean(lines[i]) && !announces(lines, i) && !enters.MatchString(lines[i]) && !noise.MatchString(lines[i]) {
 			found = append([]finding{{end, i, lines[i]}}, found...)
 		}
 	}

@@ -120,6 +120,9 @@ func (t Tree) withinFile(text string) string {
 	if m == nil {
 		return text
 	}
+	if source := t.sourceOf(m[1]); source != "" {
+		return source + ":" + text[len(m[0]):]
+	}
 	content := t.read(m[1])
 	line, err := strconv.Atoi(m[2])
 	last := lineAt(content, len(bytes.TrimRight(content, "\r\n")))
@@ -130,6 +133,39 @@ func (t Tree) withinFile(text string) string {
 		return m[1] + ":" + strconv.Itoa(last) + ":" + text[len(m[0]):]
 	}
 	return m[1] + ":" + text[len(m[0]):]
+}
+
+// compiledTo is a file that may have been compiled.
+var compiledTo = regexp.MustCompile(`^(\S+)\.([cm]?)jsx?$`)
+
+// made is a folder that compilers of TypeScript write to.
+var made = regexp.MustCompile(`(?:^|[._-])(?:out|output|dist|build|built|lib|compiled)(?:$|[._-])`)
+
+// sourceOf returns the only file of TypeScript that a file in a folder of compiled ones may be made of; "" if none is.
+func (t Tree) sourceOf(file string) (source string) {
+	m := match(compiledTo, file)
+	if m == nil || t.Has == nil || path.IsAbs(file) {
+		return ""
+	}
+	parts := strings.Split(m[1], "/")
+	for i, part := range parts[:len(parts)-1] {
+		if !made.MatchString(part) {
+			continue
+		}
+		for _, in := range [][]string{nil, {"src"}} {
+			stem := strings.Join(slices.Concat(parts[:i], in, parts[i+1:]), "/")
+			for _, name := range []string{stem + "." + m[2] + "ts", stem + "." + m[2] + "tsx"} {
+				switch {
+				case !t.Has(name):
+				case source != "":
+					return ""
+				default:
+					source = name
+				}
+			}
+		}
+	}
+	return source
 }
 
 // lineAt returns the line of the byte at an offset.
@@ -162,7 +198,7 @@ var placed = regexp.MustCompile(`^(\S+):(\d+):`)
 func recognised(lines []string, tree Tree) (found []finding) {
 	tree.entered = tree.entries(lines)
 	for _, recognise := range []func([]string, Tree) []finding{
-		goTests, goPanics, goRaces, goVendors, pytest, unittest, doctests, jest, vitest, mocha, tap, nodeSpec, rustPanics, bazel, junit, makes, cTests, maven, npmInstalls, goModules, sqlFiles,
+		goTests, goPanics, goRaces, goVendors, pytest, unittest, doctests, jest, vitest, mocha, tap, nodeSpec, rustPanics, bazel, junit, makes, cTests, maven, npmInstalls, uvResolves, goModules, sqlFiles,
 	} {
 		found = append(found, recognise(lines, tree)...)
 	}

@@ -271,6 +271,10 @@ func TestHowACommandEndedComesBeforeAnyLine(t *testing.T) {
 		{"a command with a warning beside services", "warning: old\n\n[output of service web]\nGET / 200\n", "ended with exit code 1", "ended with exit code 1: warning: old"},
 		{"a service that speaks of an error", "total 3\n\n[output of service web]\nconnection failed\nbye\n", "ended with exit code 1", "connection failed"},
 		{"what npm runs", "\n> web@1.0.0 test\n> node test.js\n\ntotal 3\nnpm error code 1\n", "ended with exit code 1", "ended with exit code 1: total 3|npm error code 1"},
+		{"what says nothing of a failure", "added 7 packages in 4s\n\nTAP version 13\n# Subtest: adds\nok 1 - adds\n  ---\n  duration_ms: 4.865137\n  ...\n", "ended with exit code 1", "ended with exit code 1: ok 1 - adds"},
+		{"nothing else", "Resolved 11 packages in 604ms\nadded 7 packages, and audited 8 packages in 4s\n\nfound 0 vulnerabilities\n", "ended with exit code 1", ""},
+		{"a test of Go's that ended the run", "=== RUN   TestA\n=== PAUSE TestA\n=== RUN   TestB\n=== PAUSE TestB\n=== CONT  TestA\n=== CONT  TestB\n--- PASS: TestB (0.00s)\nbye\n", "ended with exit code 3", "ended with exit code 3: TestA was still running"},
+		{"a list of files", "src/a.py\n", "ended with exit code 1", "ended with exit code 1: src/a.py"},
 		{"what npm runs, of a package without a version", "\n> test\n> node test.js\n\ntotal 3\n", "ended with exit code 1", "ended with exit code 1: total 3"},
 		{"a difference of lines that are new", "1a2,3\n> price\n> name\n", "ended with exit code 1", "ended with exit code 1: 1a2,3|> price|> name"},
 		{"an option that a program does not know", "\n> test\n> node --strip src/a.ts\n\nnode: bad option: --strip\nnpm error code 9\n", "ended with exit code 9", "node: bad option: --strip"},
@@ -319,6 +323,58 @@ func TestPathsAreShownFromTheRootOfTheTree(t *testing.T) {
 		if got := strings.Join(decisive.Lines([]byte(c.output), tree), "|"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+// TestAFileThatIsCompiledIsNamedByItsSource: tests of TypeScript run from a folder that the repository does not have.
+func TestAFileThatIsCompiledIsNamedByItsSource(t *testing.T) {
+	for _, c := range []struct {
+		files []string
+		want  string
+	}{
+		{[]string{"web/out/shelf.test.js", "web/src/shelf.test.ts"}, "web/src/shelf.test.ts"},
+		{[]string{"web/out/shelf.test.js", "web/shelf.test.ts"}, "web/shelf.test.ts"},
+		{[]string{"web/out/shelf.test.js", "web/src/shelf.test.tsx"}, "web/src/shelf.test.tsx"},
+		{[]string{"web/out/shelf.test.js", "web/shelf.test.ts", "web/src/shelf.test.ts"}, "web/out/shelf.test.js:5"},
+		{[]string{"web/out/shelf.test.js", "web/src/other.test.ts"}, "web/out/shelf.test.js:5"},
+		{[]string{"web/test/shelf.js", "web/src/shelf.ts"}, "web/test/shelf.js:5"},
+		{[]string{"web/dist-test/src/shelf.test.js", "web/src/shelf.test.ts"}, "web/src/shelf.test.ts"},
+		{[]string{"web/layout/shelf.js", "web/src/shelf.ts"}, "web/layout/shelf.js:5"},
+	} {
+		tree := decisive.Tree{Root: "/tree", Has: func(name string) bool { return slices.Contains(c.files, name) }}
+		output := "TypeError: no shelf\n    at open (/tree/" + c.files[0] + ":5:3)\n"
+		if got, want := strings.Join(decisive.Lines([]byte(output), tree), "|"), c.want+": TypeError: no shelf"; got != want {
+			t.Errorf("%q: %q, want %q", c.files, got, want)
+		}
+	}
+}
+
+// TestAModuleThatIsNotThereIsAskedForByTheTree: the first file of the tree that led to it is named.
+func TestAModuleThatIsNotThereIsAskedForByTheTree(t *testing.T) {
+	tree := treeOf(map[string]string{"a.mjs": "import 'unix';\n\nimport \"x/far\";\n", "b.js": "require('lib');\n"}, "")
+	for output, want := range map[string]string{
+		"Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'x' imported from /tree/a.mjs\n    at packageResolve (node:internal/modules/esm/resolve:873:9)\n":                                                                                                                          "a.mjs:3: Cannot find package 'x'",
+		"Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'y' imported from /tree/a.mjs\n    at packageResolve (node:internal/modules/esm/resolve:873:9)\n":                                                                                                                          "a.mjs: Cannot find package 'y'",
+		"Error: Cannot find module 'x'\nRequire stack:\n- /tree/node_modules/lib/index.js\n- /tree/b.js\n    at Object.<anonymous> (/tree/node_modules/lib/index.js:2:9)\n    at Module.require (node:internal/modules/cjs/loader:1:2)\n    at Object.<anonymous> (/tree/b.js:1:1)\n": "b.js:1: Cannot find module 'x'",
+		"Error: Cannot find module '/tree/gone.js'\n    at Module._load (node:internal/modules/cjs/loader:1:2)\n":                                                                                                                                                                     "Error: Cannot find module 'gone.js'",
+	} {
+		if got := strings.Join(decisive.Lines([]byte(output), tree), "|"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestTheRequirementThatUvCannotMeetIsNamed, also as older versions print it.
+func TestTheRequirementThatUvCannotMeetIsNamed(t *testing.T) {
+	files := map[string]string{
+		"web/pyproject.toml":     "[project]\nname = \"shop\"\ndependencies = [\"cart\"]\n",
+		"web/lib/pyproject.toml": "[project]\nname = \"cart\"\ndependencies = [\n  'Zope_Thing >= 9',\n]\n",
+	}
+	const output = "  × No solution found when resolving dependencies:\n  ╰─▶ Because there is no version of zope-thing>=9 and cart depends on\n      zope-thing>=9, we can conclude that cart's requirements are unsatisfiable.\n      And because shop depends on cart, none fit.\n\n      hint: none\n"
+	want := "web/lib/pyproject.toml:4: Because there is no version of zope-thing>=9 and cart depends on zope-thing>=9, we can conclude that cart's requirements are unsatisfiable. And because shop depends on cart, none fit."
+	tree := treeOf(files, "web")
+	if got := strings.Join(decisive.Lines([]byte(output), tree), "|"); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

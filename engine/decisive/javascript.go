@@ -1,7 +1,10 @@
 package decisive
 
 import (
+	"path"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -304,13 +307,42 @@ func nodeSpec(lines []string, tree Tree) (found []finding) {
 // nodeSource matches the first line of node's report of a file that it cannot parse, also as mocha prints it.
 var nodeSource = regexp.MustCompile(`^(?: Exception during run: )?((?:file://)?/\S+\.\w+):(\d+)$`)
 
+// nodeMissing matches what node says of a module that it does not find: the name, and of an ES module what imports it.
+var nodeMissing = regexp.MustCompile(`^Error(?: \[\w+\])?: (Cannot find (?:module|package) '([^']+)')(?: imported from (\S+))?$`)
+
+// importOf returns the line of a file that asks for a module: the one that a stack names, else the first that has its name in quotes.
+func (t Tree) importOf(module, file string, stack []place) string {
+	for _, p := range stack {
+		if p.file == file {
+			return t.first([]place{p})
+		}
+	}
+	file, _ = t.locate(file, "")
+	name := regexp.QuoteMeta(module)
+	if path.IsAbs(module) { // of a relative import; only the end is as the file has it
+		name = `[^'"\x60\n]*/` + regexp.QuoteMeta(path.Base(module))
+	}
+	at := regexp.MustCompile(`['"\x60]` + name + `['"\x60/]`).FindIndex(t.read(file))
+	if at == nil {
+		return file
+	}
+	return file + ":" + strconv.Itoa(lineAt(t.read(file), at[0]))
+}
+
 // nodeThrows finds what ended a program that node ran.
 func nodeThrows(lines []string, tree Tree) (found []finding) {
 	for i, line := range lines {
 		if len(found) >= enough {
 			break
 		}
-		if !jsException.MatchString(line) || i+1 >= len(lines) || !strings.HasPrefix(strings.TrimSpace(lines[i+1]), "at ") {
+		if !jsException.MatchString(line) {
+			continue
+		}
+		first := i + 1
+		if first < len(lines) && lines[first] == "Require stack:" {
+			first = blockEnd(lines, first+1, func(l string) bool { return !strings.HasPrefix(l, "- ") })
+		}
+		if first >= len(lines) || !strings.HasPrefix(strings.TrimSpace(lines[first]), "at ") {
 			continue
 		}
 		f := finding{class: crash, at: i}
@@ -325,9 +357,19 @@ func nodeThrows(lines []string, tree Tree) (found []finding) {
 				f.class = tree.classOf(places[0].file)
 			}
 		}
-		end := blockEnd(lines, i+1, func(l string) bool { return !strings.HasPrefix(strings.TrimSpace(l), "at ") })
-		places = append(places, jsFrames(lines[i+1:end])...)
+		end := blockEnd(lines, first, func(l string) bool { return !strings.HasPrefix(strings.TrimSpace(l), "at ") })
+		places = append(places, jsFrames(lines[first:end])...)
 		f.text = joined(tree.first(places), line)
+		if m := match(nodeMissing, line); m != nil {
+			var asking []string
+			for _, below := range lines[min(i+2, first):first] {
+				asking = append(asking, strings.TrimPrefix(below, "- "))
+			}
+			if asking = append(asking, m[3]); asking[0] != "" {
+				own := slices.IndexFunc(asking, func(file string) bool { _, own := tree.locate(file, ""); return own })
+				f.text = joined(tree.importOf(m[2], asking[max(own, 0)], places), m[1])
+			}
+		}
 		found = append(found, f)
 	}
 	return found

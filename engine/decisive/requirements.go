@@ -17,7 +17,10 @@ var (
 	npmAsks = regexp.MustCompile(`^(?:404 +(?:The requested resource )?'(@?[^@\s]+)@([^']*)' |notarget No matching version found for (@?[^@\s]+)@(.*?)\.?(?: with a date before .*)?$|` +
 		`Missing: (@?[^@\s]+)@(\S*) from lock file|Invalid: lock file's \S+ does not satisfy (@?[^@\s]+)@(\S*))`)
 	// npmPeer matches whose requirement does not fit what npm has found, behind npmUnresolved.
-	npmPeer       = regexp.MustCompile(`^(?:\w+ )?(@?[^@\s]+)@"([^"]*)" from (?:(@?[^@\s]+)@\S*|the root project)$`)
+	npmPeer = regexp.MustCompile(`^(?:\w+ )?(@?[^@\s]+)@"([^"]*)" from (?:(@?[^@\s]+)@\S*|the root project)$`)
+	// npmAltered matches what npm says of a package that is not the one of the lock file.
+	npmAltered    = regexp.MustCompile(`^\S+ (integrity checksum failed when using \w+: wanted (\S+).*? but got .*?)\.?(?: \(\d+ bytes\))?$`)
+	npmLocked     = regexp.MustCompile(`"([^"\n]+)"\s*:\s*\{`)
 	npmUnresolved = "Could not resolve dependency:"
 	npmKind       = regexp.MustCompile(`^(?:404|notarget) +`)
 )
@@ -46,6 +49,8 @@ func npmInstalls(lines []string, tree Tree) (found []finding) {
 					found = append(found, finding{crash, i, joined(at, npmUnresolved[:len(npmUnresolved)-1], says[1], has)})
 				}
 			}
+		case npmAltered.MatchString(m[1]):
+			found = append(found, finding{crash, i, tree.altered(match(npmAltered, m[1]))})
 		default:
 			asks := slices.DeleteFunc(match(npmAsks, m[1]), func(group string) bool { return group == "" })
 			if len(asks) < 2 {
@@ -84,6 +89,26 @@ func (t Tree) requirement(name, wanted string) string {
 		return lock + ":" + strconv.Itoa(line)
 	}
 	return manifest
+}
+
+// altered returns the decisive line of a package whose checksum is not that of the lock file, by what npmAltered matched: with the line
+// of the checksum, and the package.
+func (t Tree) altered(says []string) string {
+	for _, name := range []string{"npm-shrinkwrap.json", "package-lock.json"} {
+		lock := path.Join(t.Dir, name)
+		content := t.read(lock)
+		at := bytes.Index(content, []byte(says[2]))
+		if at < 0 {
+			continue
+		}
+		of := ""
+		if entries := npmLocked.FindAllSubmatch(content[:at], -1); len(entries) > 0 {
+			names := strings.Split(string(entries[len(entries)-1][1]), "node_modules/")
+			of = names[len(names)-1]
+		}
+		return joined(lock+":"+strconv.Itoa(lineAt(content, at)), of, says[1])
+	}
+	return says[1]
 }
 
 // asksFor returns the line of a JSON file that asks for a package, and how well: 3 in the words of what is wanted, 2 for a version of
@@ -227,4 +252,55 @@ func goWants(text string) (file string, wants func(words []string) int) {
 		}
 	}
 	return "", nil
+}
+
+var (
+	uvFails = regexp.MustCompile(`^(?:error: |\s*× )No solution found when resolving dependencies`)
+	uvCause = regexp.MustCompile(`^\s+(?:cause: |╰─▶ )(Because .*)$`)
+	uvAsks  = regexp.MustCompile(`(?i)depends? on ([a-z0-9][\w.-]*)([^\s,]*)`)
+	pyAsks  = regexp.MustCompile(`(?i)["']([a-z0-9][\w.-]*)([^"']*)["']`)
+	pyPlain = strings.NewReplacer("_", "-", ".", "-")
+)
+
+// uvResolves finds why uv can choose no versions: the requirement that the cause names.
+func uvResolves(lines []string, tree Tree) (found []finding) {
+	for i, line := range lines {
+		if i+1 == len(lines) || !uvFails.MatchString(line) {
+			continue
+		}
+		if m := match(uvCause, lines[i+1]); m != nil {
+			end := blockEnd(lines, i+2, func(l string) bool { return !strings.HasPrefix(l, "    ") })
+			cause := strings.Join(strings.Fields(m[1]+" "+strings.Join(lines[i+2:end], " ")), " ")
+			return []finding{{crash, i, joined(tree.pyRequirement(cause), cause)}}
+		}
+	}
+	return nil
+}
+
+// pyRequirement returns the line of a pyproject.toml, in the folder of the command and below, that asks for what a cause names: in its
+// words, else by its name.
+func (t Tree) pyRequirement(cause string) (best string) {
+	plain := func(name string) string { return strings.ToLower(pyPlain.Replace(name)) }
+	wanted := map[string]string{}
+	for _, asks := range uvAsks.FindAllStringSubmatch(cause, -1) {
+		wanted[plain(asks[1])] = asks[2]
+	}
+	most := 0
+	for _, file := range append([]string{path.Join(t.Dir, "pyproject.toml")}, t.below("pyproject.toml")...) {
+		content := t.read(file)
+		for _, at := range pyAsks.FindAllSubmatchIndex(content, -1) {
+			of, is := wanted[plain(string(content[at[2]:at[3]]))]
+			if !is {
+				continue
+			}
+			fits := 1
+			if strings.ReplaceAll(string(content[at[4]:at[5]]), " ", "") == of {
+				fits += len(of)
+			}
+			if fits > most {
+				best, most = file+":"+strconv.Itoa(lineAt(content, at[0])), fits
+			}
+		}
+	}
+	return best
 }

@@ -55,16 +55,27 @@ func TestAFileThatTheOutputDoesNotNameIsFoundInTheTree(t *testing.T) {
 	files := scripts(map[string]string{
 		"npm": "echo 'npm error code ETARGET'; echo 'npm error notarget No matching version found for words@^9.0.0.'; echo 'npm error A complete log of this run can be found in: /x'; exit 1",
 		"sql": "echo 'Parse error near line 2: no such table: nobody'; exit 1",
+		"uv":  `echo 'error: No solution found when resolving dependencies'; echo '  cause: Because words was not found in the package registry and your project depends on words>=9, we can conclude that none fit.'; exit 1`,
+		"ts":  `mkdir out; echo 'throw 1' >out/shelf.test.js; echo 'TypeError: no shelf'; echo "    at open ($PWD/out/shelf.test.js:1:3)"; exit 1`,
+		"mod": `echo "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'words' imported from $PWD/src/a.mjs"; echo '    at packageResolve (node:internal/modules/esm/resolve:873:9)'; exit 1`,
+		"sum": "echo 'npm error code EINTEGRITY'; echo 'npm error sha512-a== integrity checksum failed when using sha512: wanted sha512-a== but got sha512-b==. (7 bytes)'; exit 1",
 		"cut": "echo 'cut/cut.sh: line 2: syntax error: unexpected end of file'; exit 2",
 	})
 	files["npm/package.json"], files["npm/packages/a/package.json"] = "{}\n", "{\n  \"dependencies\": {\"words\": \"^9.0.0\"}\n}\n"
 	files["sql/1.sql"], files["sql/sub/2.sql"] = "create table a (b int);\n", "create table b (c int);\ninsert into nobody values (1);\n"
+	files["uv/pyproject.toml"] = "[project]\ndependencies = [\n    \"words >= 9\",\n]\n"
+	files["ts/src/shelf.test.ts"], files["mod/src/a.mjs"] = "throw 1\n", "\nimport 'words/far';\n"
+	files["sum/package-lock.json"] = "{\"packages\": {\n  \"node_modules/@shop/words\": {\n    \"integrity\": \"sha512-a==\"\n}}}\n"
 	files["cut/cut.sh"] = "if true; then\n"
 	base := s.commit("", files)
 	s.start("a")
 	for target, want := range map[string]string{
 		"//npm:t": "npm/packages/a/package.json:2: No matching version found for words@^9.0.0.",
 		"//sql:t": "sql/sub/2.sql:2: no such table: nobody",
+		"//uv:t":  "uv/pyproject.toml:3: Because words was not found in the package registry and your project depends on words>=9, we can conclude that none fit.",
+		"//ts:t":  "ts/src/shelf.test.ts: TypeError: no shelf",
+		"//mod:t": "mod/src/a.mjs:2: Cannot find package 'words'",
+		"//sum:t": "sum/package-lock.json:3: @shop/words: integrity checksum failed when using sha512: wanted sha512-a== but got sha512-b==",
 		"//cut:t": "cut/cut.sh:1: syntax error: unexpected end of file",
 	} {
 		s.decide(s.scheduled(target, base, asked(target)...))
