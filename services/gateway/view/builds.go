@@ -327,7 +327,7 @@ func (q *Queue) seenProven(b *build, w *eventsv1.TargetVersion) bool {
 	if w.Trivial || w.Absent {
 		return true
 	}
-	a := q.steps.settling(version{w.Target, w.Hash})
+	a := q.steps.settlingIn(version{w.Target, w.Hash}, q.diedAt(b))
 	return a != nil && w.Hash != "" && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED && !(b.aborted != "" && a.finished.After(b.endedAt))
 }
 
@@ -410,19 +410,19 @@ func (q *Queue) stepOf(b *build, w *eventsv1.TargetVersion) Step {
 	if w.Hash == "" {
 		return step
 	}
-	v := version{w.Target, w.Hash}
-	a := q.steps.settling(v)
+	v, died := version{w.Target, w.Hash}, q.diedAt(b)
+	a := q.steps.settlingIn(v, died)
 	if q.hadPassed(b) {
 		a = cmp.Or(q.steps.passing(v), a)
 	}
 	if a != nil {
 		step = a.shown()
-		step.Commit, step.Quarantined, step.Flaky = w.Part, q.tolerated(a), q.steps.contradicted(v)
+		step.Commit, step.Quarantined, step.Flaky = w.Part, q.toleratedIn(b, a, died), q.steps.contradicted(v)
 		if step.Flaky || step.State != StepPassed {
 			step.Owners = b.ownersOf(w.Target)
 		}
 	}
-	if l := q.steps.leases[v]; l != nil && step.State != StepPassed && b.aborted == "" {
+	if l := q.steps.leaseIn(v, died); l != nil && step.State != StepPassed && b.aborted == "" {
 		// What an earlier attempt has left is not of this one.
 		step = Step{Target: w.Target, Hash: w.Hash, Commit: w.Part, State: StepRunning, Attempt: l.Attempt, Worker: l.Worker, Build: l.Build, StartedAt: stamp(l.StampUs, time.Time{}), Flaky: step.Flaky, Owners: step.Owners}
 		if l.Filling != "" {
@@ -455,6 +455,7 @@ func (b *build) settled(t tally) bool { return b.prepared != nil && t.done == t.
 
 // countSteps returns the tally of what stepOf shows. It makes no Step, since it is called far more often.
 func (q *Queue) countSteps(b *build) (t tally) {
+	died := q.diedAt(b)
 	for _, w := range b.wants() {
 		t.total++
 		if w.Trivial || w.Absent {
@@ -462,7 +463,7 @@ func (q *Queue) countSteps(b *build) (t tally) {
 			continue
 		}
 		v := version{w.Target, w.Hash}
-		a, lease := q.steps.settling(v), q.steps.leases[v]
+		a, lease := q.steps.settlingIn(v, died), q.steps.leaseIn(v, died)
 		running := lease != nil && w.Hash != "" && b.aborted == "" && (a == nil || a.outcome != eventsv1.StepOutcome_STEP_OUTCOME_PASSED)
 		if running {
 			t.running++
@@ -477,7 +478,7 @@ func (q *Queue) countSteps(b *build) (t tally) {
 		case a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED:
 			t.done++
 		case running:
-		case q.tolerated(a):
+		case q.toleratedIn(b, a, died):
 			t.done++
 			t.tolerated++
 		case a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED:
@@ -535,9 +536,7 @@ func (q *Queue) shownBuild(b *build, withSteps bool) Build {
 	case BuildUnusable:
 		out.Message = b.prepared.Message
 	default:
-		if b.aborted == "" {
-			out.EndedAt = t.last
-		}
+		out.EndedAt = q.endOf(b, t)
 	}
 	if q.hadPassed(b) && out.State != BuildPassed {
 		out.State, out.StepsDone, out.EndedAt = BuildPassed, t.total, time.Time{}
@@ -551,6 +550,10 @@ func (q *Queue) shownBuild(b *build, withSteps bool) Build {
 		out.Steps = make([]Step, 0, t.total)
 		for _, w := range b.wants() {
 			out.Steps = append(out.Steps, q.stepOf(b, w))
+		}
+		out.Earlier = q.earlierRuns(b, out.Steps)
+		if since := q.toleratedSince(out.Steps); since != "" {
+			out.Message = strings.TrimSpace(sentenceOf(out.Message) + " " + since)
 		}
 	}
 	return out

@@ -66,7 +66,7 @@ func (q *Queue) fault(c *change) *Fault {
 	for _, red := range against {
 		b := q.buildThatWants(c, red)
 		v, also := q.cause(c, b, red, against)
-		a := q.steps.settling(v)
+		a := q.steps.settlingIn(v, c.end.at) // what ran once it had left is not what it left for
 		if a == nil || a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED {
 			continue
 		}
@@ -166,8 +166,8 @@ func (q *Queue) cause(c *change, b *build, red version, against []version) (v ve
 	}
 	wants, mainlineRed := b.wants(), q.mainlineRed()
 	failed := func(i int) bool {
-		a := q.steps.settling(version{wants[i].Target, wants[i].Hash})
-		return a != nil && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && !q.tolerated(a)
+		a := q.steps.settlingIn(version{wants[i].Target, wants[i].Hash}, c.end.at)
+		return a != nil && a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED && !q.toleratedIn(b, a, c.end.at)
 	}
 	explains := func(i int) bool {
 		w := version{wants[i].Target, wants[i].Hash}

@@ -285,6 +285,7 @@ func (q *Queue) finish(c *change, as lineup.State, at time.Time) {
 	}
 	delete(q.open, c.ref())
 	delete(q.priority.estimates, c.ref())
+	q.settleBuilds(c.ref())
 	q.finished = append(q.finished, finishedChange{c.admission.Change, q.seq, q.offset})
 	for len(q.finished) > q.limits.Finished {
 		oldest := q.finished[0]

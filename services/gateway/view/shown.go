@@ -266,6 +266,8 @@ type Build struct {
 	ScheduledAt  time.Time `json:"scheduled_at"`
 	EndedAt      time.Time `json:"ended_at,omitzero"`
 	Steps        []Step    `json:"steps,omitempty"`
+	// Earlier are the runs of its steps, while it lived, that are not those in Steps.
+	Earlier []Step `json:"earlier_runs,omitempty"`
 }
 
 // States of steps, besides the outcomes below.

@@ -315,12 +315,15 @@ func (s *stepStore) passing(v version) *attempt {
 
 // settling returns the attempt that shows a version's state best: one that passed, else the last one that
 // failed, else the last one. Those that were forgotten show it until the step runs again.
-func (s *stepStore) settling(v version) *attempt {
-	again := s.leases[v] != nil || slices.ContainsFunc(s.attempts[v], func(a *attempt) bool { return !a.forgotten })
+func (s *stepStore) settling(v version) *attempt { return s.settlingIn(v, time.Time{}) }
+
+// settlingIn is settling of what had begun at a time, unless that is zero.
+func (s *stepStore) settlingIn(v version, died time.Time) *attempt {
+	again := s.leaseIn(v, died) != nil || slices.ContainsFunc(s.attempts[v], func(a *attempt) bool { return !a.forgotten && inLife(a.began(), died) })
 	var best *attempt
 	for _, a := range s.attempts[v] {
 		switch {
-		case a.forgotten && again:
+		case a.forgotten && again, !inLife(a.began(), died):
 		case a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_PASSED:
 			return a
 		case best == nil, a.outcome == eventsv1.StepOutcome_STEP_OUTCOME_FAILED, best.outcome != eventsv1.StepOutcome_STEP_OUTCOME_FAILED:

@@ -1050,6 +1050,7 @@ export interface Build {
   scheduled_at: string
   ended_at?: string
   steps?: Step[]
+  earlier_runs?: Step[]
 }
 
 export interface Step {

@@ -82,10 +82,13 @@ function phases(of: Change, end: number): Bar[] {
 // began at once, and any other has not.
 function beganOf(b: Build): number | undefined {
   const scheduled = at(b.scheduled_at)
-  const starts = (b.steps ?? []).filter((s) => s.state === "running" || at(s.finished_at) > scheduled).map((s) => (s.state === "running" ? at(s.started_at) : at(s.finished_at) - (s.duration_ms ?? 0)))
+  const starts = runsOf(b).filter((s) => s.state === "running" || at(s.finished_at) > scheduled).map((s) => (s.state === "running" ? at(s.started_at) : at(s.finished_at) - (s.duration_ms ?? 0)))
   if (starts.length > 0) return Math.max(scheduled, Math.min(...starts))
   return b.state === "passed" || b.state === "failed" ? scheduled : undefined
 }
+
+// runsOf are the runs of a build's steps: those that settled them or go on, and the ones before.
+const runsOf = (b: Build) => [...(b.earlier_runs ?? []), ...(b.steps ?? [])]
 
 const endOf = (b: Build, end: number) => Math.min(end, at(b.ended_at) || end)
 
@@ -126,7 +129,7 @@ function rowsOf(of: Change, end: number): { rows: Row[]; before: number; left: n
       bars.push({ key, from: Math.max(from, begin), to, state: s.state, says: `${plain(s.target)} on ${plain(s.worker)}: ${s.state.replaceAll("_", " ")}, ${duration((to - from) / 1000)}${(s.attempt ?? 0) > 1 ? `, attempt ${s.attempt}` : ""}, from ${exact(new Date(from).toISOString())}.`, log: logged(s) ? { log: logName(s), in: place } : undefined })
     }
   }
-  for (const b of builds) for (const s of b.steps ?? []) add(s, b.build)
+  for (const b of builds) for (const s of runsOf(b)) add(s, b.build)
   for (const s of of.landing?.proof ?? []) add(s, "proof")
   const named = [...workers].sort((a, b) => a[0].localeCompare(b[0], undefined, { numeric: true }))
   for (const [name, bars] of named.slice(0, mostRows)) rows.push({ name: `worker ${plain(name)}`, bars: bars.sort((a, b) => a.from - b.from) })
