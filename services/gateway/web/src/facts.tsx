@@ -38,10 +38,12 @@ export function Failed({ of }: { of: Change }) {
   const r = of.rejection
   if (!f && !r) return null
   const failed = r?.failed?.find((s) => s.target === f?.target && s.hash === f.hash && s.attempt === f.attempt) ?? (f?.hash ? ({ target: f.target, hash: f.hash, attempt: f.attempt, lines: f.lines, state: "failed" } as Step) : undefined)
+  const told = of.why.includes(f?.sentence ?? r!.message)
+  if (told && !f && !r?.conflicting && !failed) return null
   return (
     <section class="failed">
       <h2>What failed</h2>
-      {!of.why.includes(f?.sentence ?? r!.message) && <p><Linked queue={of.queue} ids={f?.with ?? []} title={() => undefined} text={f?.sentence.startsWith(f.target) ? `${f.sentence}.` : sentence(f?.sentence ?? r!.message)} /></p>}
+      {!told && <p><Linked queue={of.queue} ids={f?.with ?? []} title={() => undefined} text={f?.sentence.startsWith(f.target) ? `${f.sentence}.` : sentence(f?.sentence ?? r!.message)} /></p>}
       {f?.with && f.with.length > mostNamed && (
         <p>
           All that it was built on top of, the last to land first:{" "}

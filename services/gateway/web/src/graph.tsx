@@ -341,7 +341,7 @@ function Legend() {
           {name}
         </li>
       ))}
-      <li>A cell is a build of a possible future: as wide as it is likely to be needed. An arc is a conflict.</li>
+      <li>A cell is a build of a possible future: as wide as it is likely to be needed, filled as far as its steps are done, and struck out where it cannot come about any more. An arc is a conflict. A dash on a dot: the change is held.</li>
     </ul>
   )
 }
