@@ -685,3 +685,45 @@ func TestTheTimelineOfAChangeSaysWhenAndWhy(t *testing.T) {
 	r.until("the output is opened", func() bool { return evaluate[int](r, `document.querySelectorAll(".log .lines li").length`) > 2 })
 	r.check("the timeline of a change that has landed")
 }
+
+// TestEveryAttemptAtAStepIsOnTheTimeline, and leads to its own output.
+func TestEveryAttemptAtAStepIsOnTheTimeline(t *testing.T) {
+	w := newWorld(t, "1", 2)
+	w.stop()
+	w.change("retries: { failed: 0 }", "retries: { failed: 1 }")
+	w.start()
+	r := newReader(t, w)
+	r.look(sizes[1], "light")
+	w.land("tax-table", "", cy, "New tax table", map[string]string{"tax/b.txt": "a bug\n"})
+	r.until("the change is rejected", func() bool { return w.state("tax-table") == "rejected" })
+	r.open("/queues/shop/changes/tax-table")
+	r.see("When")
+	r.until("both attempts are bars", func() bool { return evaluate[int](r, `document.querySelectorAll(".times a.time.failed").length`) == 2 })
+	evaluate[int](r, `([...document.querySelectorAll(".times a.time.failed")].find((e) => !e.getAttribute("aria-label").includes("attempt 2")).dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true})), 0)`)
+	r.until("the output of the first is opened", func() bool { return evaluate[int](r, `document.querySelectorAll(".log .lines li").length`) > 2 })
+	r.check("the timeline of a change of which a step was tried again")
+}
+
+// TestNothingStandsUnderWhatFailedWhereNoStepDid: the sentence above says that the change does not merge.
+func TestNothingStandsUnderWhatFailedWhereNoStepDid(t *testing.T) {
+	w := newWorld(t, "0", 2)
+	r := newReader(t, w)
+	r.look(sizes[1], "light")
+	w.git("checkout", "-q", "-b", "old-prices", "main")
+	w.write("prices/a.txt", "old\n")
+	w.commit("Bo <bo@example.com>", "Old prices")
+	w.git("push", "-q", "origin", "old-prices")
+	w.git("checkout", "-q", "main")
+	w.write("prices/a.txt", "new\n")
+	w.commit("Bo <bo@example.com>", "New prices")
+	w.git("push", "-q", "origin", "main")
+	id := w.ask(asked{Title: "Old prices", Author: ada, Entries: []map[string]string{{"ref": "old-prices"}}})
+	r.until("the change has left", func() bool { return w.state(id) == "rejected" || w.state(id) == "ejected" })
+	r.open("/queues/shop/changes/" + id)
+	r.see("does not merge")
+	r.see("What happened")
+	if n := evaluate[int](r, `[...document.querySelectorAll("section.failed")].filter((e) => e.children.length < 2).length`); n > 0 {
+		t.Errorf("%d headings stand above nothing: %s", n, r.text())
+	}
+	r.check("a change that does not merge")
+}

@@ -257,6 +257,9 @@ function AheadRow({ of, queue }: { of: Ahead; queue: string }) {
 // bad orders steps: what did not pass comes first, then what runs.
 const bad = (s: Step) => (["failed", "timed_out", "could_not_run"].includes(s.state) ? 0 : s.state === "running" ? 1 : s.state === "outstanding" ? 2 : 3)
 
+// runsOf are the runs of a build's steps: those that settled them or go on, and the ones before these.
+export const runsOf = (b: Build) => [...(b.steps ?? []), ...(b.earlier_runs ?? [])]
+
 // live reports whether a build goes on.
 export const live = (b: Build) => b.state === "running" || b.state === "preparing"
 
@@ -336,7 +339,7 @@ function Future({ of, change, open }: { of: Build; change: Change; open: boolean
         {of.why && <p class="soft">{plain(of.why)}</p>}
         {of.assumed.length > mostNamed && <p class="soft">It assumes that these have landed, or do: {joined(of.assumed, of.assumed.length)}.</p>}
         {of.message && <p class="soft">{plain(of.message)}</p>}
-        <Steps queue={change.queue} change={change.change} steps={steps} place={of.build} />
+        <Steps queue={change.queue} change={change.change} steps={[...steps, ...(of.earlier_runs ?? [])]} place={of.build} />
         {left > 0 && <p class="soft">{plural(left, "step")} did not run in it.</p>}
       </Fold>
     </li>
@@ -346,7 +349,7 @@ function Future({ of, change, open }: { of: Build; change: Change; open: boolean
 export const logged = (s: Step) => !!s.attempt && !["outstanding", "trivial"].includes(s.state)
 
 // showsLog reports whether the log that is chosen is shown in a build. Builds share steps, and it is shown where it was chosen alone.
-const showsLog = (b: Build) => query.value.get("in") === b.build && (b.steps ?? []).some((s) => logged(s) && logName(s) === query.value.get("log"))
+const showsLog = (b: Build) => query.value.get("in") === b.build && runsOf(b).some((s) => logged(s) && logName(s) === query.value.get("log"))
 
 // Steps are target versions, each with the step that settled it or is to. place names them on the page. Those of the mainline are of no
 // change, "".

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals"
 import { useEffect, useMemo, useRef } from "preact/hooks"
-import { assumes, live, logged } from "./facts"
+import { assumes, live, logged, runsOf } from "./facts"
 import { logName } from "./log"
 import type { Build, Change, Step } from "./openapi"
 import { choose } from "./router"
@@ -86,9 +86,6 @@ function beganOf(b: Build): number | undefined {
   if (starts.length > 0) return Math.max(scheduled, Math.min(...starts))
   return b.state === "passed" || b.state === "failed" ? scheduled : undefined
 }
-
-// runsOf are the runs of a build's steps: those that settled them or go on, and the ones before.
-const runsOf = (b: Build) => [...(b.earlier_runs ?? []), ...(b.steps ?? [])]
 
 const endOf = (b: Build, end: number) => Math.min(end, at(b.ended_at) || end)
 
