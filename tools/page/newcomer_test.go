@@ -85,7 +85,7 @@ func TestANewcomerIsAnsweredByThePageAlone(t *testing.T) {
 
 	// Which test fails most.
 	r.click("header a", "Failing targets")
-	r.see("//tax rejected most changes: 3. 2 targets rejected changes; 0 flaky targets")
+	r.see("//tax rejected most changes (3). 2 targets rejected changes; 0 flaky targets")
 	rows := evaluate[[]string](r, `[...document.querySelector("table").tBodies[0].rows].map((e) => [...e.cells].map((c) => c.innerText.trim()).join("|").replace(/\d+ (s|min) ago/, "ago").replace("just now", "ago"))`)
 	if len(rows) != 2 || !strings.HasPrefix(rows[0], "//tax|3|ago: Tax table ") || rows[1] != "//search|1|ago: More of the search|–" {
 		t.Errorf("the targets that rejected changes are %q", rows)

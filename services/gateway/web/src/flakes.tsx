@@ -109,7 +109,7 @@ function failsMost(list: RejectingTarget[]): string {
   const most = list.filter((r) => r.changes === list[0]!.changes)
   const names = most.slice(0, 3).map((r) => plain(r.target))
   const all = most.length > 3 ? `${names.join(", ")} and ${most.length - 3} more` : names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0]
-  return `${all} rejected most changes: ${list[0]!.changes.toLocaleString()}${most.length > 1 ? " each" : ""}.`
+  return `${all} rejected most changes (${list[0]!.changes.toLocaleString()}${most.length > 1 ? " each" : ""}).`
 }
 
 function Head({ of }: { of: [string, string?][] }) {
