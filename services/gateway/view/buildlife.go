@@ -2,7 +2,6 @@ package view
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"landfall.build/engine/targets"
@@ -71,7 +70,7 @@ func (q *Queue) toleratedSince(steps []Step) string {
 		return ""
 	}
 	list = sortedUnique(list)
-	return names(list) + " failed, and " + verb(len(list), "is", "are") + " tolerated since " + verb(len(list), "its quarantine", "their quarantines") + " at " + at.Format(time.DateTime) + " UTC."
+	return names(list) + " failed, and " + verb(len(list), "is", "are") + " tolerated since " + verb(len(list), "its quarantine", "their quarantines") + " at " + at.Format(time.DateTime) + " UTC"
 }
 
 // endOf is when a build that is over ended: one that failed with its first failure, or with the last of its own runs if those went on.
@@ -137,12 +136,4 @@ func (q *Queue) ranLater(b *build) bool {
 		first := q.steps.passing(version{w.Target, w.Hash})
 		return first != nil && !inLife(first.began(), died)
 	})
-}
-
-// sentenceOf ends a text with a full stop; "" stays.
-func sentenceOf(text string) string {
-	if text == "" {
-		return ""
-	}
-	return strings.TrimRight(text, ".") + "."
 }

@@ -67,7 +67,7 @@ func TestAQuarantineChangesNothingOfABuildThatFailedBeforeIt(t *testing.T) {
 	if after.State != view.BuildFailed || !after.EndedAt.Equal(before.EndedAt) || after.Steps[0].Attempt != 2 || after.Steps[0].Quarantined || len(after.Earlier) != 1 {
 		t.Errorf("the build was %+v, and is %+v", before, after)
 	}
-	if want := "//x failed, and is tolerated since its quarantine at " + since.Format(time.DateTime) + " UTC."; after.Message != want {
+	if want := "//x failed, and is tolerated since its quarantine at " + since.Format(time.DateTime) + " UTC"; after.Message != want {
 		t.Errorf("the build says %q, want %q", after.Message, want)
 	}
 }

@@ -553,7 +553,7 @@ func (q *Queue) shownBuild(b *build, withSteps bool) Build {
 		}
 		out.Earlier = q.earlierRuns(b, out.Steps)
 		if since := q.toleratedSince(out.Steps); since != "" {
-			out.Message = strings.TrimSpace(sentenceOf(out.Message) + " " + since)
+			out.Message = joined(strings.TrimRight(out.Message, "."), since)
 		}
 	}
 	return out
