@@ -129,16 +129,17 @@ func (q *queue) countLanding() {
 	}
 }
 
-// refusesOne reports whether the remote has refused one change alone since the last landing. What it has not refused tells then
-// whether it takes anything, and is tried at once.
+// refusesOne reports whether no more than one change tells by its refusals since the last landing that the remote refuses every push.
+// What it has not refused tells then whether it takes anything, and is tried at once. A change past which another has landed tells
+// nothing before it is refused again and again.
 func (q *queue) refusesOne() bool {
-	changes := 0
+	tell := 0
 	for _, r := range q.pushRefused {
-		if r.recent > 0 {
-			changes++
+		if r.recent > 0 && (r.passed == 0 || r.recent >= maxPushRefusals) {
+			tell++
 		}
 	}
-	return changes == 1
+	return tell <= 1
 }
 
 // othersMayLand reports whether a change beside this one is pending that nobody holds.

@@ -620,3 +620,31 @@ func (o *harness) moves() (list []string) {
 	})
 	return list
 }
+
+// TestSeveralChangesOfAFrozenFolderStopNobodyElse: once another has landed past one of them, a second one that is refused alike tells no
+// more of the remote than that one did.
+func TestSeveralChangesOfAFrozenFolderStopNobodyElse(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	const said = "frozen/ is frozen until Monday"
+	o.remote.refuses = func(commit string) error {
+		if strings.HasPrefix(commit, "a") {
+			return &lander.PushRefusal{Sentence: said, Everybody: true, Err: errors.New("git push …")}
+		}
+		return nil
+	}
+	o.admit("a1")
+	o.admit("b1")
+	o.pushes("a1", "b1")
+	o.poll(time.Millisecond)
+	o.admit("a2")
+	o.admit("b2")
+	o.pushes("a1", "a2")
+	o.poll(time.Second)
+	o.pushes("a1", "a2")
+	o.poll(time.Second)
+	o.pushes("b2")
+	o.poll(time.Millisecond)
+	o.ended("b1 landed", "b2 landed")
+	o.wantsPauses()
+}
