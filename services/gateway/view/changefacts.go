@@ -53,10 +53,10 @@ func (q *Queue) foldChangeFact(e journal.Entry) lineup.Consequence {
 	case *eventsv1.ChangeLanded:
 		q.landOverPushes(f)
 	case *eventsv1.QueuePaused:
-		q.noteAll(stamp(f.StampUs, e.Time), "queue_paused", q.pauseText())
+		q.notePause(stamp(f.StampUs, e.Time), "queue_paused", q.pauseText())
 	case *eventsv1.QueueResumed:
 		if paused != nil {
-			q.noteAll(stamp(f.StampUs, e.Time), "queue_resumed", "The queue is resumed by "+person(f.Who)+because(f.Why)+".")
+			q.notePause(stamp(f.StampUs, e.Time), "queue_resumed", "The queue is resumed by "+person(f.Who)+because(f.Why)+".")
 			q.pauses = append(q.pauses, PauseOver{pauseOf(paused), stamp(f.StampUs, e.Time), f.Who, f.Why})
 			q.pauses = q.pauses[max(0, len(q.pauses)-keptPauses):]
 		}
@@ -234,6 +234,15 @@ func (q *Queue) intendedText(f *eventsv1.LandIntended) string {
 func (q *Queue) noteOn(id string, at time.Time, kind, text string) {
 	if c := q.changes[id]; c != nil {
 		q.note(c, at, kind, text)
+	}
+}
+
+// notePause notes a pause by a person, or its end, on the pending changes that were admitted by then.
+func (q *Queue) notePause(at time.Time, kind, text string) {
+	for _, entry := range q.lineup.Order() {
+		if c := q.changes[entry.ID()]; c != nil && !at.Before(c.admittedAt) {
+			q.note(c, at, kind, text)
+		}
 	}
 }
 
