@@ -143,6 +143,9 @@ func (h *History) LastOutcomes() (changes, failed int) {
 	return len(h.queue.lastOutcomes.values), failed
 }
 
+// BuildSeconds returns the durations of the last 50 builds that passed, oldest first. The caller must not change them.
+func (h *History) BuildSeconds() []float64 { return h.queue.buildSeconds.values }
+
 // Apply takes the next speculation. Vectors are then as of its stamp.
 func (h *History) Apply(s *eventsv1.Speculation) {
 	h.now = max(h.now, s.StampUs)

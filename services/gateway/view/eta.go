@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"landfall.build/engine/eta"
+	"landfall.build/engine/profile"
 	eventsv1 "landfall.build/events/v1"
 )
 
@@ -131,6 +132,9 @@ func (q *Queue) noEstimate(c *change, published string) string {
 	case published == "" && q.meetsRed(node):
 		return eta.Blocked // unless it repairs that, which its own run tells
 	}
+	if published == "" && q.vague(c.ref()) { // what waits for it has as wide an interval
+		return eta.NoDurations
+	}
 	switch published {
 	case eta.WaitsForUnknown:
 		var ahead []string
@@ -165,4 +169,11 @@ func (q *Queue) meetsRed(node *eventsv1.Node) bool {
 	return slices.ContainsFunc(node.GetClasses(), func(k *eventsv1.Class) bool {
 		return slices.ContainsFunc(k.Targets, func(t *eventsv1.TargetVersion) bool { return slices.Contains(red, t.Target) })
 	})
+}
+
+// vague reports whether what is predicted of a change's duration says nothing: none of its targets has ever run, and what is known of
+// the queue's builds deviates from their mean by more than the mean. That is so while a few builds have been far from the prior (M32).
+func (q *Queue) vague(of ref) bool {
+	p := q.known.Prediction(of.change)
+	return q.pendingAt(of) != nil && p.GetDurationSource() == profile.SourceQueue && p.DurationStdUs > p.DurationMeanUs
 }

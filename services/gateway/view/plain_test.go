@@ -311,3 +311,34 @@ func TestADecisionThatWasRefusedIsToldOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestAnEstimateThatRestsOnNothingIsNotShown: a's target has never run, and the first builds of the queue took seconds, where the
+// prior says minutes. What is predicted deviates by more than its mean, and the interval goes from now to hours.
+func TestAnEstimateThatRestsOnNothingIsNotShown(t *testing.T) {
+	s := begin(t)
+	s.land("a")
+	s.land("b")
+	predict := func(source string, mean, std float64) {
+		b := node("b", 2)
+		b.Ahead = []*eventsv1.Ahead{{Change: apitest.Ref("a"), Conflicts: true}}
+		s.Profile(main, &eventsv1.Profile{Delta: &eventsv1.GraphDelta{Nodes: []*eventsv1.Node{node("a", 1), b}}, Predictions: []*eventsv1.Prediction{
+			{Change: apitest.Ref("a"), DurationMeanUs: mean, DurationStdUs: std, DurationSource: source},
+			{Change: apitest.Ref("b"), DurationMeanUs: 1e6, DurationStdUs: 1e5, DurationSource: "targets"}}})
+		s.Estimate(main, "a", "", 5, 6, 7, 9, 12)
+		s.Estimate(main, "b", "", 5, 6, 7, 9, 12)
+	}
+	for _, c := range []struct {
+		source    string
+		mean, std float64
+		a, b      string
+	}{
+		{"queue", 707e6, 4023e6, eta.NoDurations, ""}, // what waits for it has as wide an interval
+		{"queue", 707e6, 300e6, "", ""},
+		{"targets", 8e6, 13e6, "", ""},
+	} {
+		predict(c.source, c.mean, c.std)
+		if a, b := s.unknown("a"), s.unknown("b"); a != c.a || b != c.b {
+			t.Errorf("with %v ± %v of %s there is no estimate of a: %q, of b: %q; want %q and %q", c.mean, c.std, c.source, a, b, c.a, c.b)
+		}
+	}
+}
