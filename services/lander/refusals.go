@@ -147,9 +147,10 @@ func (q *queue) othersMayLand(change string) bool {
 	return slices.ContainsFunc(q.lineup.Order(), func(k *lineup.Change) bool { return k.ID() != change && len(k.Holds) == 0 })
 }
 
-// admitOther is called with each change that is admitted: where one alone stands for a pause, another may tell now.
+// admitOther is called with each change that is admitted: where one alone stands for a pause, another may tell now. While an intention
+// is open nothing else is tried.
 func (q *queue) admitOther() {
-	if q.refusing != nil && q.refusesOne() {
+	if q.lineup.Intention == nil && q.refusesOne() {
 		q.refusing = nil
 	}
 }
@@ -211,12 +212,19 @@ func (q *queue) triesAhead(c *lineup.Change) bool {
 	})
 }
 
-// letPast moves a change that was just admitted past the only one that the remote refuses, whose next try may be a minute away.
+// letPast moves a change that was just admitted past the first one that the remote refuses, whose next try may be a minute away.
 func (q *queue) letPast() {
-	for change, r := range q.pushRefused {
-		if c := q.lineup.Pending(change); r.recent > 0 && q.refusesOne() && c != nil && !q.triesAhead(c) {
-			q.attempt.aheadOf, q.attempt.moveAhead = change, q.nextBehind(change)
+	if !q.refusesOne() {
+		return
+	}
+	for _, c := range q.lineup.Order() {
+		if q.isUntried(c.ID()) {
+			continue
 		}
+		if !q.triesAhead(c) {
+			q.attempt.aheadOf, q.attempt.moveAhead = c.ID(), q.nextBehind(c.ID())
+		}
+		return
 	}
 }
 

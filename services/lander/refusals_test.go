@@ -648,3 +648,50 @@ func TestSeveralChangesOfAFrozenFolderStopNobodyElse(t *testing.T) {
 	o.ended("b1 landed", "b2 landed")
 	o.wantsPauses()
 }
+
+// TestAnAdmissionEndsNoPauseOfAnOpenIntention: no refusal of a change stands for it, so another change tells nothing.
+func TestAnAdmissionEndsNoPauseOfAnOpenIntention(t *testing.T) {
+	o := newHarness(t)
+	o.poll(0)
+	o.landsWithoutAnswer("a")
+	for i := 0; i < 60 && len(o.pauses()) == 0; i++ {
+		o.poll(time.Second)
+	}
+	o.wantsPauses(notAllowed)
+	o.admit("b")
+	o.poll(time.Millisecond)
+	o.wantsPauses(notAllowed)
+}
+
+// TestWhoIsLetPastIsTheSameEveryTime, though several changes are refused: the first in the queue is passed.
+func TestWhoIsLetPastIsTheSameEveryTime(t *testing.T) {
+	for range 50 {
+		o := newHarness(t)
+		o.poll(0)
+		o.remote.refuses = func(commit string) error {
+			if strings.HasPrefix(commit, "a") {
+				return &lander.PushRefusal{Sentence: "frozen/ is frozen", Everybody: true, Err: errors.New("git push …")}
+			}
+			return nil
+		}
+		o.land("a1")
+		o.land("a2")
+		for _, other := range []string{"b1", "b2"} {
+			o.land(other)
+			for range 4 {
+				o.poll(time.Second)
+				o.pushes("a1", "a2")
+			}
+		}
+		for range 2 {
+			o.poll(4 * time.Second)
+			o.pushes("a1", "a2")
+		}
+		before := len(o.moves())
+		o.admit("c")
+		o.poll(time.Millisecond)
+		if got := fmt.Sprint(o.moves()[before:]); got != "[c before a1]" {
+			t.Fatalf("moved %s", got)
+		}
+	}
+}
