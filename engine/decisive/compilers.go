@@ -402,7 +402,7 @@ func lastOf(lines, service []string) (found []finding) {
 }
 
 // lastLines returns the last lines that are not empty, without summaries that count no failure, what npm prints before it runs a
-// script, lines that only name the folder entered, and what tools say of themselves.
+// script, lines that only name the folder entered, and headers and counters of tools.
 func lastLines(lines []string) (found []finding) {
 	for i := len(lines) - 1; i >= 0 && len(found) < Most; i-- {
 		if strings.TrimSpace(lines[i]) != "" && !isClean(lines[i]) && !announces(lines, i) && !enters.MatchString(lines[i]) && !noise.MatchString(lines[i]) {

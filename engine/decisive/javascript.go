@@ -307,7 +307,7 @@ func nodeSpec(lines []string, tree Tree) (found []finding) {
 // nodeSource matches the first line of node's report of a file that it cannot parse, also as mocha prints it.
 var nodeSource = regexp.MustCompile(`^(?: Exception during run: )?((?:file://)?/\S+\.\w+):(\d+)$`)
 
-// nodeMissing matches what node says of a module that it does not find: the name, and of an ES module what imports it.
+// nodeMissing matches node's error of a missing module: its name, and for an ES module the file that imports it.
 var nodeMissing = regexp.MustCompile(`^Error(?: \[\w+\])?: (Cannot find (?:module|package) '([^']+)')(?: imported from (\S+))?$`)
 
 // importOf returns the line of a file that asks for a module: the one that a stack names, else the first that has its name in quotes.

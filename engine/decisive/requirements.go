@@ -13,12 +13,12 @@ import (
 // the line that asks for it.
 
 var (
-	// npmAsks matches what npm says of a package that it cannot have: the name and what is asked for.
+	// npmAsks matches npm's error of a package that it cannot get: the name and the version asked for.
 	npmAsks = regexp.MustCompile(`^(?:404 +(?:The requested resource )?'(@?[^@\s]+)@([^']*)' |notarget No matching version found for (@?[^@\s]+)@(.*?)\.?(?: with a date before .*)?$|` +
 		`Missing: (@?[^@\s]+)@(\S*) from lock file|Invalid: lock file's \S+ does not satisfy (@?[^@\s]+)@(\S*))`)
-	// npmPeer matches whose requirement does not fit what npm has found, behind npmUnresolved.
+	// npmPeer matches the line after npmUnresolved: the requirement, and the package that has it.
 	npmPeer = regexp.MustCompile(`^(?:\w+ )?(@?[^@\s]+)@"([^"]*)" from (?:(@?[^@\s]+)@\S*|the root project)$`)
-	// npmAltered matches what npm says of a package that is not the one of the lock file.
+	// npmAltered matches npm's error of a package whose checksum is not that of the lock file.
 	npmAltered    = regexp.MustCompile(`^\S+ (integrity checksum failed when using \w+: wanted (\S+).*? but got .*?)\.?(?: \(\d+ bytes\))?$`)
 	npmLocked     = regexp.MustCompile(`"([^"\n]+)"\s*:\s*\{`)
 	npmUnresolved = "Could not resolve dependency:"
@@ -154,7 +154,7 @@ var (
 	goSelf = regexp.MustCompile(`^(?:go: )?((?:verifying )?[\w.~/-]+@v\S+: .+|[\w.~/-]+@v\S+ requires|updates to go\.(?:mod|work) needed.*|go\.(?:mod|work) requires go >= .+)$`)
 )
 
-// goModules finds what go says of its modules where no source is concerned.
+// goModules finds go's errors about modules that name no source file.
 func goModules(lines []string, tree Tree) (found []finding) {
 	for i, line := range lines {
 		if len(found) >= Most {
@@ -179,8 +179,8 @@ func goModules(lines []string, tree Tree) (found []finding) {
 	return found
 }
 
-// module returns the line of a go.mod, or of a go.sum, that is to blame for what go says of a module; it looks from a folder upwards,
-// then in the other modules. "" if no line is.
+// module returns the line of the go.mod or go.sum that causes an error of go about a module, "" if there is none. It looks in a folder and
+// those above it, then in the other modules.
 func (t Tree) module(text, dir string) string {
 	name, wants := goWants(text)
 	if name == "" {
@@ -213,8 +213,8 @@ func (t Tree) module(text, dir string) string {
 	return ""
 }
 
-// goWants returns the file that what go says of a module is about, "" if none is, and how well the words of a line fit; nil for the
-// file as a whole.
+// goWants returns the file that an error of go about a module concerns, "" if it concerns none, and a function that returns how well the
+// words of a line fit. The function is nil if the error concerns the whole file.
 func goWants(text string) (file string, wants func(words []string) int) {
 	is := func(holds bool) int {
 		if holds {

@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	// psqlSays is what psql says of a file, sqlSays what psql, sqlite3 and mysql say of what they read, with the line or without.
+	// psqlSays matches psql's error with a file and line, sqlSays an error of psql, sqlite3 or mysql, with or without a line.
 	psqlSays = regexp.MustCompile(`^psql:([^\s:]+):(\d+): (?:ERROR|FATAL): +(.+)$`)
 	sqlSays  = regexp.MustCompile(`^(?:(?:Parse |Runtime )?[Ee]rror:? (?:near|at|in) line (\d+): (.+)|ERROR \d+ \(\w+\) at line (\d+)(?: in file: '([^']+)')?: (.+)|ERROR: {2}(.+))$`)
 	// sqlLine is psql's line of a statement, sqlName a file that a command names.
@@ -15,7 +15,7 @@ var (
 	sqlName = regexp.MustCompile(`[\w@+./-]*\w\.sql\b`)
 )
 
-// sqlFiles finds what databases say of the files that they are given.
+// sqlFiles finds the errors of databases in the files that they are given.
 func sqlFiles(lines []string, tree Tree) (found []finding) {
 	for i, line := range lines {
 		if len(found) >= Most {
